@@ -1,0 +1,1 @@
+"""The demonstration plate and its lawful faces."""

@@ -1,0 +1,122 @@
+"""Faces as values: landmarks, detections, what was seen of one face in one frame, and its track over the shot.
+
+All frozen, `eq=False` where arrays are inside. Points are plate pixels (see `frame`); z is in the same pixels,
+growing away from the camera, with the zero near the centre of the head (MediaPipe's convention).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+Points = NDArray[np.float32]
+
+MESH_POINTS = 478
+"""Points of the dense mesh: 468 of the face, then 5 of each iris."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Detection:
+    """One face found by a detector.
+
+    Attributes:
+        centre: (x, y) plate px.
+        size: (width, height) plate px of the upright box, along the face's own axes.
+        score: 0..1.
+        keypoints: (6, 2) float32 plate px: right eye, left eye, nose tip, mouth centre, right and left ear tragion
+            (the subject's right and left).
+        angle_deg: in-plane rotation of the head, clockwise on screen, -180..180; 0 is upright.
+    """
+
+    centre: tuple[float, float]
+    size: tuple[float, float]
+    score: float
+    keypoints: Points
+    angle_deg: float
+
+
+class Origin(StrEnum):
+    """How an observation came about."""
+
+    DETECTED = "detected"
+    TRACKED = "tracked"
+    FILLED = "filled"
+    EDITED = "edited"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Observation:
+    """One face in one frame.
+
+    Attributes:
+        frame: frame number.
+        landmarks: (478, 3) float32, plate px, smoothed over the track.
+        score: presence confidence 0..1 of the landmark net; for a filled frame the lower of its neighbours'.
+        origin: detected in this frame, tracked from a neighbour, filled between two, or edited by hand.
+        yaw_deg: head turned to the subject's left is positive, -90..90.
+    """
+
+    frame: int
+    landmarks: Points
+    score: float
+    origin: Origin
+    yaw_deg: float
+
+    @property
+    def width_px(self) -> float:
+        """Extent of the 468 face points along the face's own horizontal axis (through the outer eye corners), px."""
+        face = self.landmarks[:468, :2]
+        axis = self.landmarks[263, :2] - self.landmarks[33, :2]
+        axis = axis / max(float(np.hypot(*axis)), 1e-6)
+        along = face @ axis
+        return float(along.max() - along.min())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Appearance:
+    """What a track's face usually looks like: the reference against which occluders show.
+
+    Attributes:
+        median: (96, 96, 3) float32, canonical face UV (`faces.topology`), log2 of linear Rec.709 light, each frame
+            brought to zero mean over the skin; NaN where the face was never seen.
+        spread: (96, 96) float32, robust deviation (1.4826 MAD, mean of channels) over the frames, same unit.
+    """
+
+    median: NDArray[np.float32]
+    spread: NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Track:
+    """One face through the shot.
+
+    Attributes:
+        id: number unique in the shot, from 1, never re-used; what a job assigns an identity to.
+        observations: by frame number, in frame order.
+        appearance: reference for occluders, None when the track is too short for one.
+        label: a name a person gave it, or "".
+    """
+
+    id: int
+    observations: Mapping[int, Observation]
+    appearance: Appearance | None = None
+    label: str = ""
+
+    @property
+    def first(self) -> int:
+        """First frame number."""
+        return next(iter(self.observations))
+
+    @property
+    def last(self) -> int:
+        """Last frame number."""
+        return next(reversed(list(self.observations)))
+
+    @property
+    def weight(self) -> float:
+        """How much of the shot the face fills: sum over frames of its width in px."""
+        return sum(seen.width_px for seen in self.observations.values())

@@ -1,0 +1,1 @@
+"""Find, follow and smooth faces; identities."""

@@ -1,0 +1,1 @@
+"""Manifest, lock and runner: batches that resume."""

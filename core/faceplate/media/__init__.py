@@ -1,0 +1,1 @@
+"""Files to and from image values: EXR, other images, sequences."""

@@ -1,0 +1,1 @@
+"""Cards, store and sessions of the nets."""

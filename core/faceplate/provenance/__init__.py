@@ -1,0 +1,1 @@
+"""What an output says about itself: who, from what, by whose consent."""

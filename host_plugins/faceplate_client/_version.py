@@ -1,0 +1,3 @@
+"""The one version number of everything in this repository."""
+
+__version__ = "0.1.0"
