@@ -120,3 +120,39 @@ class Track:
     def weight(self) -> float:
         """How much of the shot the face fills: sum over frames of its width in px."""
         return sum(seen.width_px for seen in self.observations.values())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FaceTexture:
+    """A person's skin in canonical face UV, merged from photos.
+
+    Attributes:
+        colour: (S, S, 3) float16, linear light, Rec.709 primaries, >= 0, about 0.18 in mid skin; filled smoothly where
+            `coverage` is 0 so that filtering never drags in black.
+        coverage: (S, S) float16 0..1, how far a texel is known skin, brow, eye or lip; 0 on hair, glasses
+            rims, hands, background and what no photo shows.
+        detail_px: width of the face in the photos, px: the resolution that the texture really has.
+    """
+
+    colour: NDArray[np.float16]
+    coverage: NDArray[np.float16]
+    detail_px: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Identity:
+    """A person to put into plates, as an engine sees it. `faces.identity` reads and writes the file and the consent.
+
+    Attributes:
+        name: as the artist calls it.
+        content_hash: hex digest of all that decides the picture; goes into manifests and headers.
+        texture: for engines that work on the mesh.
+        shape: (468, 3) float32, the person's face in canonical pose and unit width (see `faces.topology.canonical`).
+        embeddings: unit vectors by recogniser id, (512,) float32 each; empty where no recogniser was installed.
+    """
+
+    name: str
+    content_hash: str
+    texture: FaceTexture
+    shape: Points
+    embeddings: Mapping[str, NDArray[np.float32]]
