@@ -1,0 +1,144 @@
+"""What a job has done so far: one JSON line a frame, appended as frames finish, so that a kill loses at most one line.
+
+File `manifest.jsonl` in the job folder: the first line is the header (format, version, job id), every other line a
+`FrameRecord`; of several lines for one frame the last counts. A last line without its newline is the mark of a kill and
+is dropped; any other line that cannot be read is damage and refused.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from ..errors import ManifestError
+
+FORMAT = "faceplate.manifest"
+VERSION = 1
+
+
+class FrameState(StrEnum):
+    """How a frame ended."""
+
+    DONE = "done"
+    NO_FACE = "no face"
+    HELD = "held"
+    SKIPPED = "skipped"
+    FAILED = "failed"
+
+
+FINISHED = frozenset({FrameState.DONE, FrameState.NO_FACE, FrameState.HELD})
+"""States that leave an output file."""
+
+
+@dataclass(frozen=True, slots=True)
+class FrameRecord:
+    """One frame of a job.
+
+    Attributes:
+        frame: frame number.
+        state: how it ended.
+        key: hash of everything that decides the output's bytes; another key means stale.
+        output: file name, relative to the job's output folder, "" when there is none.
+        output_hash: content hash of that file.
+        error: the error as `FaceplateError.to_dict` gives it, for a failed frame.
+        facts: numbers for the report, by face.
+        seconds: time by stage.
+    """
+
+    frame: int
+    state: FrameState
+    key: str
+    output: str = ""
+    output_hash: str = ""
+    error: Mapping[str, Any] | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    seconds: Mapping[str, float] = field(default_factory=dict)
+
+
+def _record(document: Any, line: int, path: Path) -> FrameRecord:
+    try:
+        record = FrameRecord(**{**document, "state": FrameState(document["state"])})
+        if not isinstance(record.frame, int) or not isinstance(record.key, str):
+            raise TypeError("frame is a number and key a text")
+    except (TypeError, KeyError, ValueError) as error:
+        raise ManifestError(
+            f"{path}: line {line} is no frame record",
+            found=str(error),
+            hint=f"delete {path} to render all frames again",
+        ) from error
+    return record
+
+
+class Manifest:
+    """The frames of one job, in memory and on disk.
+
+    Args:
+        path: the .jsonl file; made when absent.
+        job_id: id of the job that now runs. A file with another id is kept: its records are stale by their keys.
+
+    Raises:
+        ManifestError: the file exists and is damaged.
+    """
+
+    def __init__(self, path: Path, job_id: str) -> None:
+        self.path = path
+        self.records: dict[int, FrameRecord] = {}
+        if path.exists():
+            self.records = read_records(path)
+        self._rewrite(job_id)
+
+    def _rewrite(self, job_id: str) -> None:
+        """Start compact: a header, then the last line of each frame; replaced in one step."""
+        header = {"format": FORMAT, "version": VERSION, "job": job_id}
+        lines = [json.dumps(header), *(_line(record) for _, record in sorted(self.records.items()))]
+        fresh = self.path.with_name(f".{self.path.name}.new")
+        fresh.write_text("\n".join(lines) + "\n", "utf-8")
+        os.replace(fresh, self.path)
+
+    def add(self, record: FrameRecord) -> None:
+        """Append one frame. The line is on its way to the disk when this returns."""
+        self.records[record.frame] = record
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(_line(record) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def _line(record: FrameRecord) -> str:
+    return json.dumps(asdict(record), sort_keys=True, allow_nan=True)
+
+
+def read_records(path: Path) -> dict[int, FrameRecord]:
+    """The last record of each frame in a manifest file.
+
+    Raises:
+        ManifestError: unreadable, not a manifest, another version, or a damaged line before the last one.
+    """
+    hint = f"delete {path} to render all frames again"
+    try:
+        text = path.read_bytes().decode("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ManifestError(f"{path} cannot be read", found=str(error), hint=hint) from error
+    lines = text.split("\n")
+    if lines[-1] != "":
+        lines = lines[:-1]  # torn by a kill
+    records: dict[int, FrameRecord] = {}
+    for number, line in enumerate((line for line in lines if line), start=1):
+        try:
+            document = json.loads(line)
+        except json.JSONDecodeError as error:
+            raise ManifestError(f"{path}: line {number} is damaged", found=str(error), hint=hint) from error
+        if number == 1:
+            if not isinstance(document, dict) or document.get("format") != FORMAT or document.get("version") != VERSION:
+                raise ManifestError(
+                    f"{path} is not a manifest of this version", expected=f"{FORMAT} {VERSION}", hint=hint
+                )
+            continue
+        record = _record(document, number, path)
+        records[record.frame] = record
+    return records

@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+"""Set up Faceplate in an environment of its own and run one thing: standard library only, Python 3.11 or later.
+
+    python3 installers/bootstrap.py demo      install, then run the main job on the demonstration plate
+    python3 installers/bootstrap.py test      install what the tests need, then run them
+    python3 installers/bootstrap.py install   install only
+
+The environment is `.venv` in the repository (--venv for another place). It is made where the system's Python is
+externally managed too, and a torch that is already in it is kept when it fits.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+CONSTRAINTS = ROOT / "installers" / "constraints.txt"
+
+
+def fail(message: str, hint: str) -> int:
+    """Print an error with its next step; the exit code for bad input."""
+    print(f"error: {message}\n  hint: {hint}", file=sys.stderr)
+    return 2
+
+
+def python_of(folder: Path) -> Path:
+    """The interpreter inside an environment."""
+    return folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+
+
+def make_environment(folder: Path) -> None:
+    """Make the environment with pip in it; a finished one is kept, a half-made one is made again."""
+    python = python_of(folder)
+    if python.exists() and subprocess.run([python, "-m", "pip", "--version"], capture_output=True).returncode == 0:
+        return
+    venv.EnvBuilder(with_pip=True, clear=folder.exists()).create(folder)
+
+
+def pip(python: Path, *arguments: str) -> None:
+    """Run pip in the environment; CalledProcessError when it fails."""
+    subprocess.run(
+        [str(python), "-m", "pip", *arguments], check=True, env={**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    )
+
+
+def install(python: Path, *, tests: bool, gpu: bool) -> None:
+    """Install Faceplate in editable form from this clone."""
+    pip(python, "install", "--quiet", "-c", str(CONSTRAINTS), "-e", f"{ROOT}[dev]" if tests else str(ROOT))
+    if gpu:
+        # The two onnxruntime wheels hold the same package: the CUDA one has to come alone.
+        pip(python, "uninstall", "--quiet", "--yes", "onnxruntime")
+        pip(python, "install", "--quiet", "onnxruntime-gpu")
+
+
+def main() -> int:
+    """Parse the command line, set up, run; the exit code of what was run."""
+    if sys.version_info < (3, 11):  # noqa: UP036 - this file is what an older Python meets first
+        return fail(
+            f"Python {sys.version.split()[0]} is too old", "run this with Python 3.11 or later, e.g. python3.11"
+        )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("demo", "test", "install"))
+    parser.add_argument("--venv", type=Path, default=ROOT / ".venv", help="where the environment is (default: .venv)")
+    parser.add_argument("--gpu", action="store_true", help="install onnxruntime-gpu in place of onnxruntime")
+    options, rest = parser.parse_known_args()
+    folder = options.venv.resolve()
+    try:
+        make_environment(folder)
+        install(python_of(folder), tests=options.what == "test", gpu=options.gpu)
+    except subprocess.CalledProcessError as error:
+        if "ensurepip" in map(str, error.cmd):
+            return fail(
+                "this Python cannot make environments",
+                "on Debian and Ubuntu: apt install python3-venv, then run this again",
+            )
+        return fail("the installation failed", "read pip's message above; with the network back, run this again")
+    python = str(python_of(folder))
+    if options.what == "install":
+        print(f"Faceplate is installed: {python_of(folder).with_name('faceplate')}")
+        return 0
+    command = [python, "-m", "pytest"] if options.what == "test" else [python, "-m", "faceplate", "demo"]
+    return subprocess.run([*command, *rest], cwd=ROOT if options.what == "test" else None).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())

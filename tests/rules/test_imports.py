@@ -1,0 +1,112 @@
+"""Who may import whom (design, section 2), read from the source so that it holds even for lazy imports."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+HOSTS = {"bpy", "nuke", "DaVinciResolveScript", "fusionscript"}
+OURS = {
+    "faceplate": "core",
+    "faceplate_server": "server",
+    "faceplate_client": "host_plugins",
+    "faceplate_blender": "host_plugins",
+    "faceplate_nuke": "host_plugins",
+    "faceplate_resolve": "host_plugins",
+}
+HEAVY = {"torch", "onnxruntime", "cv2", "OpenEXR", "OpenImageIO", "PyOpenColorIO", "av"}
+FORBIDDEN = {
+    "faceplate": (set(OURS) - {"faceplate"}) | HOSTS | {"zmq"},
+    "faceplate_server": HOSTS
+    | {name for name in OURS if name.startswith(("faceplate_b", "faceplate_n", "faceplate_r"))},
+    "faceplate_client": (set(OURS) - {"faceplate_client"}) | HOSTS | HEAVY | {"zmq"},
+    "faceplate_blender": {"faceplate", "faceplate_server", "faceplate_nuke", "faceplate_resolve", "zmq"} | HEAVY,
+    "faceplate_nuke": {"faceplate", "faceplate_server", "faceplate_blender", "faceplate_resolve", "zmq"} | HEAVY,
+    "faceplate_resolve": {"faceplate", "faceplate_server", "faceplate_blender", "faceplate_nuke", "zmq"} | HEAVY,
+}
+LAYERS = (
+    "errors",
+    "frame face job",
+    "models media colour",
+    "faces swap",
+    "report provenance",
+    "pipeline",
+    "jobs",
+    "cli demo bench",
+)
+"""Inside core, a module imports its own layer and those before it."""
+
+
+def sources(package: str) -> list[Path]:
+    return sorted((ROOT / OURS[package] / package).rglob("*.py"))
+
+
+def imports(path: Path, base: Path) -> Iterator[tuple[int, str]]:
+    """(line, absolute dotted name) of each import in a file; relative ones resolved against `base`'s parent."""
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield node.lineno, alias.name
+        elif isinstance(node, ast.ImportFrom):
+            if node.level == 0:
+                yield node.lineno, node.module or ""
+                continue
+            folder = path.parent
+            for _ in range(node.level - 1):
+                folder = folder.parent
+            prefix = ".".join(folder.relative_to(base.parent).parts)
+            names = [node.module] if node.module else [alias.name for alias in node.names]
+            for name in names:
+                yield node.lineno, f"{prefix}.{name}"
+
+
+PRESENT = [package for package, folder in OURS.items() if (ROOT / folder / package).is_dir()]
+
+
+def test_packages_are_there() -> None:
+    assert {"faceplate", "faceplate_client"} <= set(PRESENT)
+    assert len(sources("faceplate")) > 20
+
+
+@pytest.mark.parametrize("package", PRESENT)
+def test_no_forbidden_import(package: str) -> None:
+    base = ROOT / OURS[package] / package
+    found = [
+        f"{path.relative_to(ROOT)}:{line} imports {name}"
+        for path in sources(package)
+        for line, name in imports(path, base)
+        if name.split(".")[0] in FORBIDDEN[package]
+    ]
+    assert found == []
+
+
+def layer_of(dotted: str) -> int | None:
+    parts = dotted.split(".")
+    if len(parts) < 2 or parts[0] != "faceplate":
+        return None
+    return next((level for level, names in enumerate(LAYERS) if parts[1] in names.split()), None)
+
+
+def test_core_imports_point_downwards() -> None:
+    base = ROOT / "core" / "faceplate"
+    wrong = []
+    for path in sources("faceplate"):
+        own = layer_of(".".join(("faceplate", *path.relative_to(base).with_suffix("").parts)))
+        for line, name in imports(path, base):
+            other = layer_of(name)
+            if own is not None and other is not None and other > own:
+                wrong.append(f"{path.relative_to(ROOT)}:{line} imports {name}, a layer above")
+    assert wrong == []
+
+
+def test_the_check_can_fail(tmp_path: Path) -> None:
+    bad = tmp_path / "faceplate" / "frame.py"
+    bad.parent.mkdir()
+    bad.write_text("def f():\n    import zmq\n    from .pipeline import x\n")
+    names = [name for _, name in imports(bad, tmp_path / "faceplate")]
+    assert names == ["zmq", "faceplate.pipeline"]
+    assert layer_of("faceplate.pipeline") > layer_of("faceplate.frame")  # type: ignore[operator]
