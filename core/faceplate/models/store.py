@@ -1,0 +1,116 @@
+"""Finds the file of a net, makes sure that it is the one on its card, and holds the licence."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from ..errors import LicenceError, ModelError
+from .card import ModelCard
+from .catalogue import data_folder, load_catalogue
+
+
+class ModelStore:
+    """The nets that can be used.
+
+    A file is hashed when it is first asked for, and again only when its size or time of change is another. May be used
+    from several threads.
+    """
+
+    def __init__(self, folders: Sequence[Path] = (), catalogue: Mapping[str, ModelCard] | None = None) -> None:
+        """
+        Args:
+            folders: searched in this order, before the folder of the shipped nets.
+            catalogue: cards by id; None for the shipped ones.
+        """
+        self._folders = (*folders, data_folder())
+        self._catalogue = load_catalogue() if catalogue is None else catalogue
+        self._verified: dict[Path, tuple[int, int]] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def cards(self) -> Mapping[str, ModelCard]:
+        """All cards, by id."""
+        return self._catalogue
+
+    def card(self, model_id: str) -> ModelCard:
+        """The card of a net.
+
+        Raises:
+            ModelError: no card has this id.
+        """
+        if model_id not in self._catalogue:
+            raise ModelError(
+                f"there is no model {model_id}", expected=f"one of {', '.join(self._catalogue)}", hint="check the name"
+            )
+        return self._catalogue[model_id]
+
+    def path(self, model_id: str, *, commercial: bool = False) -> Path:
+        """The verified file of a net.
+
+        Args:
+            model_id: as in the catalogue.
+            commercial: whether the job is paid work.
+
+        Raises:
+            LicenceError: the job is commercial and the weights' licence forbids that.
+            ModelError: no card or file, or a file that is not the one on the card.
+        """
+        card = self.card(model_id)
+        if commercial and not card.commercial:
+            raise LicenceError(
+                f"the licence of model {card.id} forbids commercial work",
+                expected="weights that may be used commercially",
+                found=card.licence,
+                hint=f"choose another model, or get a licence from {card.authors} and record it on the card",
+            )
+        path = self._find(card)
+        with self._lock:
+            self._verify(card, path)
+        return path
+
+    def _find(self, card: ModelCard) -> Path:
+        for folder in self._folders:
+            if (folder / card.file).is_file():
+                return folder / card.file
+        raise ModelError(
+            f"the file of model {card.id} is missing",
+            expected=f"{card.file} in {', '.join(str(folder) for folder in self._folders)}",
+            found="no such file",
+            hint=_repair(card),
+        )
+
+    def _verify(self, card: ModelCard, path: Path) -> None:
+        try:
+            status = path.stat()
+            state = (status.st_size, status.st_mtime_ns)
+            if self._verified.get(path) == state:
+                return
+            if status.st_size != card.bytes:
+                kind = "truncated" if status.st_size < card.bytes else "too long"
+                raise ModelError(
+                    f"the file {path} of model {card.id} is {kind}",
+                    expected=f"{card.bytes} bytes",
+                    found=f"{status.st_size} bytes",
+                    hint=_repair(card),
+                )
+            with path.open("rb") as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+        except OSError as error:
+            raise ModelError(
+                f"the file {path} of model {card.id} cannot be read", found=str(error), hint="check its permissions"
+            ) from error
+        if digest != card.sha256:
+            raise ModelError(
+                f"the file {path} of model {card.id} is corrupted or another version",
+                expected=f"sha256 {card.sha256}",
+                found=f"sha256 {digest}",
+                hint=_repair(card),
+            )
+        self._verified[path] = state
+
+
+def _repair(card: ModelCard) -> str:
+    return f"reinstall Faceplate, or put {card.file} (from {card.source.project} {card.source.version}) there again"
