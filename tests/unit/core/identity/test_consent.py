@@ -8,10 +8,11 @@ import hashlib
 from pathlib import Path
 
 import pytest
-from faceplate.errors import ConsentError, IdentityError
-from faceplate.provenance.consent import NO_CONSENT, Consent, check_consent, consent_id, read_consent
 from hypothesis import given
 from hypothesis import strategies as st
+
+from faceplate.errors import ConsentError, IdentityError
+from faceplate.provenance.consent import NO_CONSENT, Consent, check_consent, consent_id, read_consent
 
 SIGNED = datetime.date(2026, 3, 1)
 CONSENT = Consent("Jane Doe", "Jane Doe", SIGNED, "Moonrise", "face in shots 10 to 40", datetime.date(2027, 3, 1))
