@@ -1,7 +1,7 @@
 """OCIO's analytic operators as torch functions.
 
 `build` turns the operators of an optimised OCIO processor into torch functions of the same parameters. Formulas are
-those of OpenColorIO's own operators (moncurve for `ExponentWithLinear`, camera logs with a linear toe), evaluated in float32.
+those of OpenColorIO's own operators (moncurve for `ExponentWithLinear`, camera logs with a linear toe), in float32.
 
 Piecewise curves are written as `low(min(x, knee)) + high(max(x, knee)) - high(knee)`. The two pieces meet at the knee,
 so this is the curve itself; it needs no mask (masks cost more than the powers on a CPU) and keeps NaN a NaN.

@@ -3,9 +3,10 @@
 The order in which a plate's space is found is in `decide`; this file only knows the configuration.
 
 Display spaces ("sRGB - Display") are accepted where a space is asked for: OCIO takes them back to scene light
-through the configuration's default view transform, which in the built-in configurations is un-tone-mapped (a curve and a
-matrix). A picture that went through a tone-mapping view cannot be brought back over its range (ACES 2.0 loses all above
-128 and all negatives), so Faceplate never inverts a *view*; for ordinary 8-bit pictures take "sRGB Encoded Rec.709 (sRGB)".
+through the configuration's default view transform, which in the built-in configurations is un-tone-mapped (a curve and
+a matrix). A picture that went through a tone-mapping view cannot be brought back over its range (ACES 2.0 loses all
+above 128 and all negatives), so Faceplate never inverts a *view*; for ordinary 8-bit pictures take
+"sRGB Encoded Rec.709 (sRGB)".
 
 Spaces whose own curve loses range, whatever computes it: ACEScc (negatives become 0), Canon Log 3 (clamps outside about
 -0.07..14.7), Apple Log (negatives clamp at about -0.056), Canon Log 2 and ADX (tables with ends).
