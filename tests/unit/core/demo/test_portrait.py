@@ -3,9 +3,10 @@
 import numpy as np
 import PyOpenColorIO as ocio
 import skimage.data
-from faceplate.demo import portrait
 from hypothesis import given
 from hypothesis import strategies as st
+
+from faceplate.demo import portrait
 
 
 def test_the_shipped_portrait_is_the_one_of_scikit_image() -> None:

@@ -8,8 +8,8 @@ import cv2
 import numpy as np
 import OpenEXR
 import pytest
-from faceplate.demo.portrait import REC709_TO_AP1, load_portrait, luminance, portrait_landmarks
 
+from faceplate.demo.portrait import REC709_TO_AP1, load_portrait, luminance, portrait_landmarks
 from tests.support import plates
 from tests.support.plates import SyntheticPlate, moving_plate
 
