@@ -15,7 +15,7 @@ from ..errors import ModelError
 from .card import ModelCard, Source, TensorSpec
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
-_TYPES: dict[str, type | tuple[type, ...]] = {"str": str, "int": int, "bool": bool}
+_TYPES: dict[str, type] = {"str": str, "int": int, "bool": bool}
 
 
 def data_folder() -> Path:
@@ -83,7 +83,8 @@ def _checked(where: str, kind: type[Any], entry: object) -> dict[str, Any]:
     for name, type_name in fields.items():
         expected = _TYPES.get(type_name)
         value = values[name]
-        if expected is not None and (not isinstance(value, expected) or value == ""):
+        # Not isinstance: true would pass as a whole number.
+        if expected is not None and (type(value) is not expected or value == ""):
             raise _bad(f"{where}.{name}", type_name, repr(value))
     return dict(values)
 

@@ -58,14 +58,15 @@ class Net:
             ModelError: an input is missing, unknown or of another shape or type.
             DeviceError: the device is out of memory or lost.
         """
-        feed = self._check(inputs)
+        self._check(inputs)
         try:
+            feed = {name: np.ascontiguousarray(value) for name, value in inputs.items()}
             results = self._session.run(self._outputs, feed)
         except Exception as error:
             raise _translate(error, self._card, self._device, "run") from error
         return dict(zip(self._outputs, results, strict=True))
 
-    def _check(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
+    def _check(self, inputs: Mapping[str, Array]) -> None:
         names = [spec.name for spec in self._card.inputs]
         if set(inputs) != set(names):
             raise ModelError(
@@ -80,7 +81,6 @@ class Net:
                     expected=f"(N, {', '.join(map(str, spec.shape))}) float32",
                     found=f"{value.shape} {value.dtype}",
                 )
-        return {name: np.ascontiguousarray(inputs[name]) for name in names}
 
     def warm_up(self, batch: int = 1) -> None:
         """Run once on zeros, so that the first real run does not pay for what the runtime prepares.
@@ -188,7 +188,8 @@ def _open_session(card: ModelCard, path: Path, device: Device, threads: int) -> 
         settings = {"device_id": str(device.index), "cudnn_conv_algo_search": "DEFAULT", "use_tf32": "0"}
         provider = (device.provider, settings)
     try:
-        return onnxruntime.InferenceSession(str(path), options, providers=[provider])
+        # Without its fallback: else it would move to the CPU by itself, even in the middle of a run.
+        return onnxruntime.InferenceSession(str(path), options, providers=[provider], enable_fallback=0)
     except Exception as error:
         raise _translate(error, card, device, "load") from error
 

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...errors import ModelError
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Level:
@@ -39,8 +41,13 @@ def densify(
         shape: of the result.
         levels: one for each dimension and, after these, one for each blocked dimension.
         traversal: which dimension each of the first `len(shape)` levels walks.
-        blocked: which dimension each further level subdivides.
+        blocked: which dimension each further level, always dense, subdivides.
+
+    Raises:
+        ModelError: a blocked level is compressed, so that the size of its blocks is not known.
     """
+    if any(level.segments is not None for level in levels[len(shape) :]):
+        raise ModelError("sparse weights with compressed blocks are not understood", expected="dense blocks")
     node = np.zeros(1, np.int64)
     coordinates: list[NDArray[np.int64]] = []
     for level in levels:
