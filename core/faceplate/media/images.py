@@ -197,6 +197,8 @@ def _spec(
         if image is not None:
             _place(spec, image)
     spec.set_format(_OIIO_TYPES[codes.dtype.name])
+    if depth == "half":
+        spec.attribute("tiff:half", 1)  # or OpenImageIO widens it to float
     if file_format == "png":
         spec.attribute("oiio:UnassociatedAlpha", 1)
     if depth in ("uint10", "uint12"):
