@@ -10,6 +10,7 @@ import dataclasses
 import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
@@ -17,6 +18,20 @@ from typing import Any, Literal
 from .errors import SettingError
 
 MissingPolicy = Literal["error", "skip", "hold"]
+
+
+class FrameState(StrEnum):
+    """How a frame of a job ended."""
+
+    DONE = "done"
+    NO_FACE = "no face"
+    HELD = "held"
+    SKIPPED = "skipped"
+    FAILED = "failed"
+
+
+FINISHED = frozenset({FrameState.DONE, FrameState.NO_FACE, FrameState.HELD})
+"""States that leave an output file."""
 
 
 def _setting(default: float | bool, low: float, high: float, doc: str) -> Any:

@@ -11,28 +11,14 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 from ..errors import ManifestError
+from ..job import FrameState
 
 FORMAT = "faceplate.manifest"
 VERSION = 1
-
-
-class FrameState(StrEnum):
-    """How a frame ended."""
-
-    DONE = "done"
-    NO_FACE = "no face"
-    HELD = "held"
-    SKIPPED = "skipped"
-    FAILED = "failed"
-
-
-FINISHED = frozenset({FrameState.DONE, FrameState.NO_FACE, FrameState.HELD})
-"""States that leave an output file."""
 
 
 @dataclass(frozen=True, slots=True)

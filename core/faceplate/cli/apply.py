@@ -1,0 +1,59 @@
+"""`faceplate apply`: the main job."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from . import options
+from .show import reporter
+
+
+def apply(
+    plate: Annotated[
+        str, typer.Argument(help="File, folder or pattern: plate.####.exr, plate.%04d.exr, plate.$F4.exr.")
+    ],
+    output: Annotated[str, typer.Option("-o", "--output", help="File or pattern to write.")],
+    identity: Annotated[list[str], typer.Option(help="FILE.fpid[@TRACK]; TRACK is a number, main (default) or all.")],
+    frames: options.Frames = None,
+    engine: Annotated[str, typer.Option(help="What replaces the face.")] = "mesh",
+    input_space: options.InputSpace = None,
+    faces: Annotated[Path | None, typer.Option(help="Sidecar .faces.json to use as it is.")] = None,
+    holdout: Annotated[str | None, typer.Option(help="PATTERN[:LAYER] of a matte that keeps the plate.")] = None,
+    layers: Annotated[str | None, typer.Option(help="default, all, or a list; see the README.")] = None,
+    set_: Annotated[list[str] | None, typer.Option("--set", help="KEY=VALUE or KEY=FRAME:VALUE,FRAME:VALUE.")] = None,
+    settings: Annotated[Path | None, typer.Option(help="TOML file of settings.")] = None,
+    missing: Annotated[str, typer.Option(help="What a hole in the sequence means: error, skip or hold.")] = "error",
+    project: Annotated[str | None, typer.Option(help="Project to check consent against.")] = None,
+    commercial: options.Commercial = False,
+    device: options.Device = "auto",
+    threads: options.Threads = 0,
+    json: options.Json = False,
+) -> int:
+    """Replace faces in a plate. Run it again to resume; only what is missing or stale is rendered."""
+    from ..deliver import parse_layers
+    from ..jobs.apply import run_apply
+    from ..jobs.cancel import CancelToken, cancel_on_signals
+    from ..jobs.spec import ApplyJob
+
+    job = ApplyJob(
+        plate=plate,
+        output=output,
+        assignments=tuple(options.parse_assignment(text) for text in identity),
+        frames=frames,
+        engine=engine,
+        input_space=input_space,
+        faces=faces,
+        holdout=options.parse_holdout(holdout),
+        layers=parse_layers(layers),
+        settings=options.parse_settings(set_ or [], settings),
+        missing=options.parse_missing(missing),
+        commercial=commercial,
+        project=project,
+    )
+    bench = options.open_workbench(device=device, threads=threads, commercial=commercial)
+    token = CancelToken()
+    with bench.nets, cancel_on_signals(token), reporter(as_json=json) as emit:
+        return run_apply(job, bench, emit, token).exit_code

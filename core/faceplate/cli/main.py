@@ -1,0 +1,78 @@
+"""The command line: `faceplate COMMAND`. The only place where an error becomes an exit code.
+
+Exit codes: 0 done, 1 done but frames failed (listed), 2 bad input, 3 device or model not available, 130 cancelled.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+import click
+import typer
+
+from ..errors import Cancelled, FaceplateError, InputError
+from . import analyse, apply, bench, demo, doctor, identity, models, report
+from .show import print_error
+
+app = typer.Typer(
+    name="faceplate",
+    help="Face replacement for film plates: float, scene-linear, bit-exact outside the matte.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("demo")(demo.demo)
+app.add_typer(identity.app, name="identity")
+app.command("analyse")(analyse.analyse)
+app.command("apply")(apply.apply)
+app.command("report")(report.report)
+app.add_typer(models.app, name="models")
+app.command("doctor")(doctor.doctor)
+app.command("bench")(bench.bench)
+
+
+def _version(show: bool) -> None:
+    if show:
+        from .. import __version__
+
+        print(f"faceplate {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Show the version."),
+) -> None:
+    """Face replacement for film plates."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command line.
+
+    Args:
+        arguments: without the program's name; default those of the process.
+
+    Returns:
+        The exit code.
+    """
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    as_json = "--json" in words
+    try:
+        code = app(words, standalone_mode=False)
+    except FaceplateError as error:
+        print_error(error, as_json=as_json)
+        return error.exit_code
+    except click.exceptions.Abort:
+        return Cancelled.exit_code
+    except click.ClickException as error:
+        hint = "faceplate --help shows the commands, faceplate COMMAND --help their options"
+        print_error(InputError(error.format_message(), hint=hint), as_json=as_json)
+        return 2
+    except KeyboardInterrupt:
+        print_error(Cancelled("stopped at once", hint="run the same command again to go on"), as_json=as_json)
+        return Cancelled.exit_code
+    except BrokenPipeError:
+        return 1
+    return code if isinstance(code, int) else 0

@@ -1,0 +1,108 @@
+"""Options that several commands share, and the workbench they describe."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
+
+import typer
+
+from ..errors import SettingError
+from ..job import Assignment, HoldOut, KeyedSettings, MissingPolicy
+
+if TYPE_CHECKING:
+    from ..jobs.spec import Workbench
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object a line instead of text.")]
+Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N. Never falls back in silence.")]
+Threads = Annotated[int, typer.Option(min=0, help="Frames worked on at once; 0 chooses by the machine.")]
+Frames = Annotated[str | None, typer.Option(help="Range, e.g. 1001-1100x2,1105. Default: all.")]
+InputSpace = Annotated[str | None, typer.Option(help="Colour space of the plate. Default: what the file says.")]
+Commercial = Annotated[bool, typer.Option(help="Paid work: refuse weights whose licence forbids it.")]
+
+
+def open_workbench(*, device: str, threads: int, commercial: bool = False) -> Workbench:
+    """OCIO configuration, nets and threads for one process.
+
+    On a CPU every frame is worked on by one thread, several frames at once: that keeps the cores busy and the bytes
+    independent of their number.
+    """
+    import cv2
+    import torch
+
+    from ..colour.spaces import ColourConfig
+    from ..jobs.spec import Workbench
+    from ..models.sessions import SessionPool
+
+    nets = SessionPool(device=device, threads=1, commercial=commercial)
+    torch.set_num_threads(1)
+    cv2.setNumThreads(1)
+    return Workbench(ColourConfig.open(), nets, threads or _usable_cores() + 1)
+
+
+def _usable_cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def parse_assignment(text: str) -> Assignment:
+    """`FILE.fpid`, `FILE.fpid@TRACK`, `FILE.fpid@main` or `FILE.fpid@all`."""
+    file, mark, track = text.rpartition("@")
+    if not mark or Path(text).exists():
+        return Assignment(Path(text))
+    if track == "main":
+        return Assignment(Path(file), "main")
+    if track == "all":
+        return Assignment(Path(file), "all")
+    if track.isdecimal():
+        return Assignment(Path(file), int(track))
+    raise SettingError(
+        f"--identity {text}: {track!r} is no track",
+        expected="a track number, main or all after the @",
+        hint="faceplate analyse PLATE lists the tracks",
+    )
+
+
+def parse_holdout(text: str | None) -> HoldOut | None:
+    """`PATTERN` or `PATTERN:LAYER`; a drive letter is no pattern."""
+    if text is None:
+        return None
+    pattern, colon, layer = text.rpartition(":")
+    if not colon or len(pattern) < 2 or "/" in layer or "\\" in layer:
+        return HoldOut(text)
+    return HoldOut(pattern, layer)
+
+
+def parse_settings(pairs: list[str], file: Path | None) -> KeyedSettings:
+    """The settings file, then `KEY=VALUE` words over it.
+
+    Raises:
+        SettingError: unreadable file, unknown names, values out of range.
+    """
+    values: dict[str, Any] = _read_settings(file) if file else {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals:
+            raise SettingError(f"--set {pair}: no value", hint="write --set KEY=VALUE, e.g. --set strength=0.8")
+        values[name.strip()] = value
+    return KeyedSettings.parse(values)
+
+
+def _read_settings(file: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(file.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise SettingError(
+            f"{file} cannot be read as settings",
+            found=str(error),
+            hint='lines such as strength = 0.8, or strength = "1001:0,1010:1" for keys',
+        ) from error
+
+
+def parse_missing(text: str) -> MissingPolicy:
+    """error, skip or hold."""
+    for policy in get_args(MissingPolicy):
+        if text == policy:
+            return cast("MissingPolicy", policy)
+    raise SettingError(f"--missing {text} is unknown", expected="error, skip or hold")

@@ -1,0 +1,130 @@
+"""What the command line prints: progress for people, JSON lines for scripts, errors for both."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, Protocol
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+
+from ..errors import FaceplateError
+
+
+class Reporter(Protocol):
+    """Where a job's events go. An event is a mapping with the key "event"; see `jobs.events`."""
+
+    def __call__(self, event: Mapping[str, Any]) -> None:
+        """Take one event."""
+        ...
+
+    def __enter__(self) -> Reporter: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+
+class JsonReporter:
+    """One JSON object a line on standard output."""
+
+    def __call__(self, event: Mapping[str, Any]) -> None:
+        print(json.dumps(event, ensure_ascii=False, default=str), flush=True)
+
+    def __enter__(self) -> JsonReporter:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        return None
+
+
+class TerminalReporter:
+    """A progress bar with frame rate and time left on a terminal; plain lines elsewhere."""
+
+    def __init__(self) -> None:
+        self.console = Console(highlight=False, soft_wrap=True)
+        self._progress = Progress(
+            TextColumn("{task.description:<9}"),
+            BarColumn(bar_width=32),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[rate]:>5.1f} frames/s"),
+            TimeRemainingColumn(),
+            console=self.console,
+            disable=not self.console.is_terminal,
+        )
+        self._tasks: dict[str, tuple[TaskID, float]] = {}
+
+    def __enter__(self) -> TerminalReporter:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._progress.stop()
+
+    def __call__(self, event: Mapping[str, Any]) -> None:
+        match event["event"]:
+            case "progress":
+                self._advance(event["stage"], event["done"], event["total"])
+            case "note":
+                self.console.print(f"[dim]{escape(event['text'])}[/dim]")
+            case "warning":
+                self.console.print(f"[yellow]warning:[/yellow] {escape(event['text'])}")
+            case "frame" if event["state"] == "failed":
+                error = event["error"]
+                self.console.print(f"[red]frame {event['frame']} failed:[/red] {escape(describe(error))}")
+            case "done":
+                self.console.print(escape(event["text"]))
+
+    def _advance(self, stage: str, done: int, total: int) -> None:
+        if stage not in self._tasks:
+            self._tasks[stage] = (self._progress.add_task(stage, total=total, rate=0.0), time.monotonic())
+        task, started = self._tasks[stage]
+        elapsed = max(time.monotonic() - started, 1e-3)
+        self._progress.update(task, completed=done, total=total, rate=done / elapsed)
+        if done == total and not self.console.is_terminal:
+            self.console.print(f"{stage}: {total} frames, {done / elapsed:.1f} frames/s")
+
+
+def reporter(*, as_json: bool) -> Reporter:
+    """The reporter that the `--json` switch chooses."""
+    return JsonReporter() if as_json else TerminalReporter()
+
+
+def describe(error: Mapping[str, Any]) -> str:
+    """An error's dictionary (`FaceplateError.to_dict`) as one sentence."""
+    parts = [str(error["message"])]
+    parts += [f"{word} {error[word]}" for word in ("expected", "found") if error.get(word)]
+    return "; ".join(parts)
+
+
+def print_error(error: FaceplateError, *, as_json: bool) -> None:
+    """An error with its hint: JSON on standard output, or text on standard error."""
+    if as_json:
+        print(json.dumps({"event": "error", **error.to_dict(), "exit_code": error.exit_code}, ensure_ascii=False))
+        return
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    console.print(f"[red]error:[/red] {escape(str(error))}")
+    if error.hint:
+        console.print(f"  hint: {escape(error.hint)}")
+
+
+def print_lines(lines: Mapping[str, Any], *, as_json: bool, title: str = "") -> None:
+    """Facts as "name: value" lines, or as one JSON object."""
+    if as_json:
+        print(json.dumps(lines, ensure_ascii=False, default=str))
+        return
+    if title:
+        print(title)
+    width = max((len(name) for name in lines), default=0)
+    for name, value in lines.items():
+        print(f"  {name:<{width}}  {value}")
+    sys.stdout.flush()

@@ -1,0 +1,341 @@
+"""Runs an apply job: checks first, then faces, then frame after frame, several at once, then the report.
+
+Everything that can be wrong with the job as a whole is found before the first frame. What is wrong with one frame fails
+that frame alone. A killed run loses at most the frames in flight; the next run does exactly what is missing or stale.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from .. import __version__
+from ..deliver import Delivery
+from ..errors import ConsentError, FaceplateError
+from ..faces.choose import resolve_assignments
+from ..faces.sidecar import ShotFaces
+from ..job import FINISHED, FrameState
+from ..media.sequence import open_sequence
+from ..pipeline import FacePipeline
+from ..plate import FrameSource, Plate, open_plate
+from ..provenance.attributes import output_attributes, settings_hash
+from ..provenance.ledger import record_end, record_start
+from ..report.values import MAX_THUMBNAILS, ColourLine, JobReport
+from ..swap.base import Engine
+from ..swap.mesh.engine import MeshEngine
+from .analyse import faces_for, used_models
+from .cancel import CancelToken
+from .events import Emit, note, progress, warning
+from .frames import FrameWork, HashCache, contact_sheet
+from .lock import job_lock
+from .manifest import FrameRecord, Manifest
+from .output import check_range, output_paths, prepare_output, sweep
+from .people import Person, check_people, identity_lines, read_people, unchecked
+from .plan import make_plan
+from .reporting import MANIFEST_FILE, THUMBS_FOLDER, write_job, write_report
+from .spec import ApplyJob, JobOutcome, Workbench, digest, job_id
+
+LEDGER_FILE = "faceplate.ledger.jsonl"
+
+
+def run_apply(job: ApplyJob, bench: Workbench, emit: Emit, cancel: CancelToken) -> JobOutcome:
+    """Run a job to its end, or until `cancel`.
+
+    Args:
+        job: what to do.
+        bench: configuration, nets, threads.
+        emit: takes events (`jobs.events`).
+        cancel: asked between frames.
+
+    Returns:
+        How it ended; failed frames are in it, not raised.
+
+    Raises:
+        InputError: the job as a whole cannot be done; nothing was written but a refusal in the ledger.
+        ResourceError: device or nets are not available.
+    """
+    plate = open_plate(job.plate, bench.config, job.input_space)
+    sources = plate.sources(job.frames, job.missing)
+    check_range(sources)
+    outputs = output_paths(plate, job.output, sources)
+    files = read_people(job)
+    identifier = job_id(job, {path: file.identity for path, file in files.items()})
+    folder = prepare_output(plate, job.output, job.layers)
+    run = _Run(job, bench, emit, cancel, plate, sources, outputs, identifier, folder)
+    with job_lock(folder):
+        people = run.check_consent(files)
+        return run.execute(people)
+
+
+def make_engine(name: str, bench: Workbench) -> Engine:
+    """The engine of a job; `ApplyJob` has checked the name."""
+    assert name == "mesh"
+    return MeshEngine()
+
+
+def torch_device(bench: Workbench) -> torch.device:
+    """Where the pixel work runs: beside the nets."""
+    return torch.device(str(bench.nets.device))
+
+
+class _Run:
+    """One run of one job. Holds what its steps share; lives as long as `run_apply`."""
+
+    def __init__(
+        self,
+        job: ApplyJob,
+        bench: Workbench,
+        emit: Emit,
+        cancel: CancelToken,
+        plate: Plate,
+        sources: Sequence[FrameSource],
+        outputs: Mapping[int, Path],
+        identifier: str,
+        folder: Path,
+    ) -> None:
+        self.job = job
+        self.bench = bench
+        self.emit = emit
+        self.cancel = cancel
+        self.plate = plate
+        self.sources = sources
+        self.outputs = outputs
+        self.id = identifier
+        self.folder = folder
+        self.started = datetime.datetime.now().astimezone()
+        self.engine = make_engine(job.engine, bench)
+        self.models = used_models(bench.nets)
+        self.hashes = HashCache()
+
+    def check_consent(self, files: Mapping[Path, Any]) -> Mapping[Path, Person]:
+        """The people with their consent, and the ledger line of the decision."""
+        try:
+            people = check_people(files, self.job.project, self.started.date())
+        except ConsentError as error:
+            self._ledger([unchecked(file) for file in files.values()], "deny", str(error))
+            raise
+        self._ledger(
+            [person.used for person in people.values()], "allow", "; ".join(p.consent.text for p in people.values())
+        )
+        for person in people.values():
+            if person.consent.status == "none":
+                self.emit(warning(f"{person.identity.name}: no consent record"))
+        return people
+
+    def _ledger(self, used: Sequence[Any], decision: Any, reason: str) -> None:
+        record_start(
+            self.folder / LEDGER_FILE,
+            job_id=self.id,
+            plate=self.job.plate,
+            frames=self.job.frames or "all",
+            output=self.job.output,
+            engine=f"{self.engine.name} {self.engine.version}",
+            models=self.models,
+            identities=used,
+            settings=self.job.settings.to_json(),
+            decision=decision,
+            reason=reason,
+            time=self.started,
+        )
+
+    def execute(self, people: Mapping[Path, Person]) -> JobOutcome:
+        """Faces, frames, report; under the job's lock."""
+        sweep(self.folder)
+        sweep(self.folder.parent)
+        (self.folder / THUMBS_FOLDER).mkdir(exist_ok=True)
+        self.emit(self._start_event())
+        faces = faces_for(self.job, self.plate, self.bench, self.folder, self.hashes, self.emit, self.cancel)
+        work = self._work(people, faces)
+        base = self._base_report(people, faces)
+        write_job(self.folder, base)
+        manifest = Manifest(self.folder / MANIFEST_FILE, self.id)
+        counts = self._frames(work, manifest)
+        state = "cancelled" if self.cancel.is_cancelled else "done"
+        return self._finish(base, manifest, counts, state)
+
+    def _start_event(self) -> dict[str, Any]:
+        return {
+            "event": "start",
+            "job": self.id,
+            "plate": self.job.plate,
+            "output": self.job.output,
+            "frames": len(self.sources),
+            "folder": str(self.folder),
+        }
+
+    def _work(self, people: Mapping[Path, Person], faces: ShotFaces) -> FrameWork:
+        chosen = resolve_assignments(faces.tracks, self.job.assignments)
+        if not chosen:
+            self.emit(warning("no face was found in this plate; the frames are written unchanged"))
+        for track, index in sorted(chosen.items()):
+            person = people[self.job.assignments[index].identity]
+            self.emit(note(f"track {track} -> {person.identity.name}"))
+        identities = {track: people[self.job.assignments[index].identity].identity for track, index in chosen.items()}
+        holdout = None
+        if self.job.holdout is not None:
+            holdout = (self.job.holdout, open_sequence(self.job.holdout.pattern))
+        return FrameWork(
+            plate=self.plate,
+            plan=make_plan(self.plate, identities, faces.tracks),
+            pipeline=FacePipeline(self.bench.config, self.engine, torch_device(self.bench)),
+            delivery=Delivery(
+                self.job.layers, self._attributes(people), tuple(p.identity.name for p in people.values())
+            ),
+            outputs=self.outputs,
+            recipe=self._recipe(people),
+            settings=self.job.settings,
+            holdout=holdout,
+            thumbs=contact_sheet([source.number for source in self.sources if source.path], MAX_THUMBNAILS),
+            thumbs_folder=self.folder / THUMBS_FOLDER,
+            hashes=self.hashes,
+        )
+
+    def _attributes(self, people: Mapping[Path, Person]) -> dict[str, Any]:
+        return output_attributes(
+            job_id=self.id,
+            engine=self.engine.name,
+            engine_version=self.engine.version,
+            models=self.models,
+            identities=[person.used for person in people.values()],
+            settings=settings_hash(self.job.settings.to_json()),
+            plate_frame=None,
+        )
+
+    def _recipe(self, people: Mapping[Path, Person]) -> str:
+        decision = self.plate.decision
+        return digest(
+            {
+                "tool": __version__,
+                "attributes": self._attributes(people),
+                "layers": self.job.layers,
+                "holdout": self.job.holdout.layer if self.job.holdout else None,
+                "colour": [decision.space, self.plate.colour_space, self.bench.config.name],
+                "suffix": Path(self.job.output).suffix,
+                "device": self.bench.nets.device.kind,
+            }
+        )
+
+    def _frames(self, work: FrameWork, manifest: Manifest) -> Counter[str]:
+        """Run what is missing or stale; counts by state, kept ones apart."""
+        counts: Counter[str] = Counter()
+        todo = []
+        for source in self.sources:
+            if self.cancel.is_cancelled:
+                break
+            if source.path is not None and self._is_current(work, source, manifest):
+                counts["kept"] += 1
+            else:
+                todo.append(source)
+        if counts["kept"]:
+            self.emit(note(f"{counts['kept']} frames are done already"))
+        for done, record in enumerate(self._results(work, todo), start=1):
+            manifest.add(record)
+            counts[record.state.value] += 1
+            self.emit(self._frame_event(record, work))
+            self.emit(progress("swap", done, len(todo)))
+        return counts
+
+    def _is_current(self, work: FrameWork, source: FrameSource, manifest: Manifest) -> bool:
+        try:
+            return work.is_current(source, manifest.records.get(source.number))
+        except FaceplateError:
+            return False  # it is tried again, and fails with its reason
+
+    def _results(self, work: FrameWork, todo: Sequence[FrameSource]) -> Iterator[FrameRecord]:
+        """Records as frames finish. At most `threads` frames are in memory; a cancelled run finishes those it began."""
+        waiting = iter(todo)
+        with ThreadPoolExecutor(self.bench.threads, thread_name_prefix="frame") as pool:
+            running: set[Future[FrameRecord]] = set()
+            while True:
+                while len(running) < self.bench.threads and not self.cancel.is_cancelled:
+                    source = next(waiting, None)
+                    if source is None:
+                        break
+                    running.add(pool.submit(work.run, source))
+                if not running:
+                    return
+                finished, running = wait(running, return_when=FIRST_COMPLETED)
+                for future in finished:
+                    yield future.result()
+
+    def _frame_event(self, record: FrameRecord, work: FrameWork) -> dict[str, Any]:
+        event: dict[str, Any] = {
+            "event": "frame",
+            "frame": record.frame,
+            "state": record.state.value,
+            "seconds": round(record.seconds.get("frame", 0.0), 4),
+        }
+        if record.state in FINISHED:
+            event["output"] = str(work.outputs[record.frame])
+        if record.error:
+            event["error"] = dict(record.error)
+        return event
+
+    def _base_report(self, people: Mapping[Path, Person], faces: ShotFaces) -> JobReport:
+        display = self.plate.first.display_window
+        aspect = f", pixel aspect {self.plate.first.pixel_aspect:g}" if self.plate.first.pixel_aspect != 1 else ""
+        decision = self.plate.decision
+        return JobReport(
+            job_id=self.id,
+            plate=self.job.plate,
+            output=self.job.output,
+            frame_range=self.job.frames or f"{self.sources[0].number}-{self.sources[-1].number}",
+            raster=f"{display.width}x{display.height}{aspect}",
+            engine=f"{self.engine.name} {self.engine.version}",
+            commercial=self.job.commercial,
+            settings=self.job.settings.to_json(),
+            colours=(
+                ColourLine("plate", decision.space, decision.source, decision.note, decision.source == "default"),
+                ColourLine("work and result", self.plate.colour_space, "plate", f"OCIO {self.bench.config.name}"),
+            ),
+            identities=identity_lines(self.job, people),
+            models=self.models,
+            versions={"faceplate": __version__, "torch": torch.__version__},
+            device=str(self.bench.nets.device),
+            provider=self.bench.nets.device.provider,
+            started=self.started.isoformat(timespec="seconds"),
+            ended="",
+            wall_seconds=0.0,
+            timings={},
+            rows=(),
+            notes=faces.notes,
+        )
+
+    def _finish(self, base: JobReport, manifest: Manifest, counts: Counter[str], state: Any) -> JobOutcome:
+        ended = datetime.datetime.now().astimezone()
+        numbers = {source.number for source in self.sources}
+        mine = {frame: record for frame, record in manifest.records.items() if frame in numbers}
+        hashes = {frame: record.output_hash for frame, record in mine.items() if record.state in FINISHED}
+        failed = {
+            frame: record.error or {} for frame, record in sorted(mine.items()) if record.state is FrameState.FAILED
+        }
+        line = record_end(self.folder / LEDGER_FILE, job_id=self.id, state=state, output_hashes=hashes, time=ended)
+        base = dataclasses.replace(
+            base,
+            ended=ended.isoformat(timespec="seconds"),
+            wall_seconds=(ended - self.started).total_seconds(),
+            ledger_hash=line,
+        )
+        write_job(self.folder, base)
+        page = write_report(self.folder, base)
+        outcome = JobOutcome(state, dict(counts), failed, self.folder)
+        said = ", ".join(f"{number} {name}" for name, number in counts.items()) or "nothing to do"
+        self.emit(
+            {
+                "event": "done",
+                "text": f"{state}: {said}\n  frames  {self.job.output}\n  report  {page}",
+                "state": state,
+                "counts": outcome.counts,
+                "failed": {str(frame): dict(error) for frame, error in failed.items()},
+                "folder": str(self.folder),
+                "report": str(page),
+            }
+        )
+        return outcome

@@ -1,0 +1,247 @@
+"""One frame of a job, from files to file: the unit that is done, recorded, resumed and retried."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..deliver import Delivery, write_frame
+from ..errors import FrameMismatchError, InputError, OutputError
+from ..face import Observation
+from ..faces.topology import RIGID
+from ..frame import Frame
+from ..job import FINISHED, FrameState, HoldOut, KeyedSettings
+from ..media.file_hash import file_hash
+from ..media.matte import read_matte
+from ..media.sequence import ImageSequence
+from ..pipeline import FacePipeline, FaceTask, SwappedFrame
+from ..plate import FrameSource, Plate
+from ..report.thumbs import matte_thumbnail, thumbnail
+from ..report.values import FaceRow
+from .manifest import FrameRecord
+from .plan import PlannedFace, ShotPlan
+from .spec import digest
+
+
+class HashCache:
+    """Content hashes of input files, computed again only when size or time of change differ. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._known: dict[Path, tuple[int, int, str]] = {}
+        self._lock = threading.Lock()
+
+    def get(self, path: Path) -> str:
+        """SHA-256 of the file's content."""
+        state = path.stat() if path.exists() else None
+        stamp = (state.st_size, state.st_mtime_ns) if state else (-1, -1)
+        with self._lock:
+            known = self._known.get(path)
+        if known is not None and known[:2] == stamp:
+            return known[2]
+        value = file_hash(path)
+        with self._lock:
+            self._known[path] = (*stamp, value)
+        return value
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FrameWork:
+    """All that the frames of one job have in common.
+
+    Attributes:
+        plate: the plate.
+        plan: who is where in each frame.
+        pipeline: the steps.
+        delivery: how results are written; its attributes get the frame number.
+        outputs: file of each frame.
+        recipe: digest of what all frames have in common and that decides their bytes.
+        settings: keyed by frame.
+        holdout: what must stay the plate, with its files.
+        thumbs: frames of the contact sheet.
+        thumbs_folder: where their pictures go.
+        hashes: of input files.
+    """
+
+    plate: Plate
+    plan: ShotPlan
+    pipeline: FacePipeline
+    delivery: Delivery
+    outputs: Mapping[int, Path]
+    recipe: str
+    settings: KeyedSettings
+    holdout: tuple[HoldOut, ImageSequence] | None
+    thumbs: frozenset[int]
+    thumbs_folder: Path
+    hashes: HashCache = field(default_factory=HashCache)
+
+    def key(self, source: FrameSource) -> str:
+        """Digest of all that decides one output file: another key means that the file is stale."""
+        assert source.path is not None
+        return digest(
+            {
+                "recipe": self.recipe,
+                "input": self.hashes.get(source.path),
+                "holdout": self.hashes.get(self.holdout_path(source)) if self.holdout else None,
+                "faces": [face.key(source.source) for face in self.plan.faces(source.source)],
+                "settings": asdict(self.settings.at(source.number)),
+                "number": [source.number, source.source],
+            }
+        )
+
+    def holdout_path(self, source: FrameSource) -> Path:
+        """The hold-out's file for a frame; a lone picture holds for all frames."""
+        assert self.holdout is not None
+        sequence = self.holdout[1]
+        return sequence.path(sequence.frames[0] if len(sequence.frames) == 1 else source.source)
+
+    def is_current(self, source: FrameSource, record: FrameRecord | None) -> bool:
+        """Whether an earlier run's output is there, whole and not stale."""
+        if record is None or record.state not in FINISHED or record.key != self.key(source):
+            return False
+        path = self.outputs[source.number]
+        return path.exists() and self.hashes.get(path) == record.output_hash
+
+    def run(self, source: FrameSource) -> FrameRecord:
+        """Do one frame. What is wrong with its own files is in the record, and the others go on.
+
+        Raises:
+            OutputError, ResourceError: the next frame would meet the same, so the job stops; finished frames are kept.
+        """
+        if source.path is None:
+            return FrameRecord(source.number, FrameState.SKIPPED, key="")
+        start = time.perf_counter()
+        try:
+            record = self._run(source)
+        except OutputError:
+            raise
+        except InputError as error:
+            return FrameRecord(source.number, FrameState.FAILED, key="", error=error.to_dict())
+        return FrameRecord(**{**_shallow(record), "seconds": {**record.seconds, "frame": time.perf_counter() - start}})
+
+    def _run(self, source: FrameSource) -> FrameRecord:
+        clock = [time.perf_counter()]
+        key = self.key(source)
+        frame = self.plate.read(source)
+        clock.append(time.perf_counter())
+        tasks = self.tasks(source)
+        swapped = self.pipeline.process(frame, [task for _, task in tasks], self._read_holdout(source, frame))
+        clock.append(time.perf_counter())
+        path = self.outputs[source.number]
+        attributes = {**self.delivery.attributes, "faceplate/plateFrame": source.source}
+        delivery = Delivery(self.delivery.layers, attributes, self.delivery.identities)
+        write_frame(path, self.plate, frame, swapped, delivery)
+        clock.append(time.perf_counter())
+        if source.number in self.thumbs:
+            self._write_thumbs(source.number, frame, swapped)
+        state = FrameState.HELD if source.state == "held" else FrameState.DONE if tasks else FrameState.NO_FACE
+        return FrameRecord(
+            frame=source.number,
+            state=state,
+            key=key,
+            output=path.name,
+            output_hash=self.hashes.get(path),
+            facts={"faces": [asdict(self._face_row(face, task, frame, swapped)) for face, task in tasks]},
+            seconds={"read": clock[1] - clock[0], "swap": clock[2] - clock[1], "write": clock[3] - clock[2]},
+        )
+
+    def tasks(self, source: FrameSource) -> list[tuple[PlannedFace, FaceTask]]:
+        """The faces of a frame that become somebody, smaller ones first: a larger one is nearer."""
+        settings = self.settings.at(source.number)
+        faces = sorted(self.plan.faces(source.source), key=lambda face: face.seen(source.source).width_px)
+        return [
+            (
+                face,
+                FaceTask(
+                    track=face.track.id,
+                    observation=face.seen(source.source),
+                    identity=face.identity,
+                    settings=settings,
+                    exposure=face.exposure,
+                    appearance=face.track.appearance,
+                ),
+            )
+            for face in faces
+        ]
+
+    def _read_holdout(self, source: FrameSource, frame: Frame) -> NDArray[np.float32] | None:
+        if self.holdout is None:
+            return None
+        path = self.holdout_path(source)
+        plane, window = read_matte(path, self.holdout[0].layer)
+        full = np.zeros((frame.data_window.height, frame.data_window.width), np.float32)
+        common = window.intersect(frame.data_window)
+        if not window.contains(frame.display_window) and common != window:
+            raise FrameMismatchError(
+                f"the hold-out {path} does not fit the plate",
+                expected=f"the plate's raster {frame.display_window}",
+                found=f"window {window}",
+                hint="render the matte at the plate's size",
+            )
+        rows, columns = common.slices(frame.data_window)
+        full[rows, columns] = plane[common.slices(window)]
+        return full
+
+    def _write_thumbs(self, number: int, frame: Frame, swapped: SwappedFrame) -> None:
+        step = max(1, frame.data_window.width // 640)
+        to_709 = self.plate.config.to_rec709(frame.colour_space)
+        matte = np.zeros((frame.data_window.height, frame.data_window.width), np.float32)
+        if not swapped.window.is_empty:
+            matte[swapped.window.slices(frame.data_window)] = swapped.matte
+        for name, pixels in (("before", frame.pixels), ("after", swapped.pixels)):
+            thinned = np.ascontiguousarray(pixels[::step, ::step, :3], np.float32)
+            (self.thumbs_folder / f"{number}.{name}.png").write_bytes(thumbnail(to_709.numpy(thinned)))
+        (self.thumbs_folder / f"{number}.matte.png").write_bytes(matte_thumbnail(matte[::step, ::step]))
+
+    def _face_row(self, face: PlannedFace, task: FaceTask, frame: Frame, swapped: SwappedFrame) -> FaceRow:
+        facts = swapped.facts.get(face.track.id, {})
+        seen = task.observation
+        area = frame.data_window.width * frame.data_window.height
+        return FaceRow(
+            track=face.track.id,
+            identity=face.identity.name if facts else "",
+            origin=seen.origin.value,
+            score=round(seen.score, 4),
+            yaw_deg=round(seen.yaw_deg, 2),
+            width_px=round(seen.width_px, 2),
+            jitter_px=_jitter(face.track.observations, seen.frame),
+            matte_area=facts.get("matte_px", 0.0) / area,
+            exposure_stops=facts.get("exposure_stops"),
+            occluded=facts.get("occluded", 0.0),
+        )
+
+
+def _jitter(observations: Mapping[int, Observation], frame: int) -> float | None:
+    """Rms of the second difference of the rigid points in time, px; None at the ends of a track."""
+    around = [observations.get(number) for number in (frame - 1, frame, frame + 1)]
+    if any(seen is None for seen in around):
+        return None
+    before, now, after = (seen.landmarks[list(RIGID), :2] for seen in around if seen is not None)
+    return float(np.sqrt(np.mean(np.sum((before - 2 * now + after) ** 2, axis=1))))
+
+
+def _shallow(record: FrameRecord) -> dict[str, Any]:
+    return {name: getattr(record, name) for name in FrameRecord.__dataclass_fields__}
+
+
+def contact_sheet(frames: Sequence[int], most: int) -> frozenset[int]:
+    """Up to `most` frames, evenly spread, first and last among them."""
+    if len(frames) <= most:
+        return frozenset(frames)
+    picked = np.linspace(0, len(frames) - 1, most).round().astype(int)
+    return frozenset(frames[index] for index in picked)
+
+
+def array_key(*arrays: NDArray[Any]) -> str:
+    """Digest of arrays' bytes."""
+    state = hashlib.sha256()
+    for array in arrays:
+        state.update(np.ascontiguousarray(array).tobytes())
+    return state.hexdigest()[:32]

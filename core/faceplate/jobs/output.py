@@ -1,0 +1,75 @@
+"""Where a job writes: checks before any work, and the sweep after a kill."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..deliver import check_output_format
+from ..errors import InputError, OutputError
+from ..media.atomic import atomic_write, is_temporary, output_error
+from ..media.sequence import is_pattern, output_path
+from ..plate import FrameSource, Plate
+from .spec import job_folder
+
+
+def output_paths(plate: Plate, output: str, sources: Sequence[FrameSource]) -> dict[int, Path]:
+    """The file of each frame.
+
+    Raises:
+        OutputError: several frames and no pattern, or an output that is one of the plate's own files.
+    """
+    numbers = [source.number for source in sources]
+    if len(numbers) > 1 and not is_pattern(output):
+        raise OutputError(
+            f"{output} is one file for {len(numbers)} frames",
+            expected="a pattern",
+            hint="put # for each digit of the frame number, e.g. result.####.exr",
+        )
+    paths = {number: output_path(output, number) if is_pattern(output) else Path(output) for number in numbers}
+    originals = {os.path.realpath(plate.sequence.path(frame)) for frame in plate.sequence.frames}
+    for path in paths.values():
+        if os.path.realpath(path) in originals:
+            raise OutputError(
+                f"{path} is a file of the plate itself", hint="write somewhere else: the plate is never overwritten"
+            )
+    return paths
+
+
+def prepare_output(plate: Plate, output: str, layers: Sequence[str]) -> Path:
+    """Make the output's folder and the job folder, prove that they can be written.
+
+    Returns:
+        The job folder.
+
+    Raises:
+        OutputError: wrong format, unwritable, or a part of the path is a file.
+    """
+    check_output_format(plate, Path(output).suffix, layers)
+    folder = job_folder(output)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise output_error(folder, error) from error
+    probe = folder.parent / f"{folder.stem}.probe"
+    try:
+        with atomic_write(probe) as temporary:
+            temporary.write_bytes(b"")
+    finally:
+        probe.unlink(missing_ok=True)
+    return folder
+
+
+def sweep(folder: Path) -> int:
+    """Remove what a killed run left half-written in a folder; the number of files. Call it under the job's lock."""
+    stale = [path for path in folder.iterdir() if is_temporary(path)]
+    for path in stale:
+        path.unlink(missing_ok=True)
+    return len(stale)
+
+
+def check_range(sources: Sequence[FrameSource]) -> None:
+    """Refuse a job without a frame."""
+    if not any(source.path for source in sources):
+        raise InputError("the range holds no frame on disk", hint="check --frames against the files")

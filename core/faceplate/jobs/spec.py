@@ -1,0 +1,133 @@
+"""What a job is, before it runs: the values that the command line, a farm task or a host fills in."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from ..colour.spaces import ColourConfig
+from ..errors import SettingError
+from ..face import Identity
+from ..faces.settings import AnalyseSettings
+from ..job import Assignment, HoldOut, KeyedSettings, MissingPolicy
+from ..models.sessions import SessionPool
+
+ENGINES = ("mesh",)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Workbench:
+    """What jobs run on, made once a process.
+
+    Attributes:
+        config: OCIO configuration.
+        nets: warm nets and the device.
+        threads: frames worked on at once.
+    """
+
+    config: ColourConfig
+    nets: SessionPool
+    threads: int
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyJob:
+    """Put identities on the faces of a plate.
+
+    Attributes:
+        plate: file, folder or sequence pattern.
+        output: file or pattern to write.
+        assignments: who becomes whom.
+        frames: range text, None for all.
+        engine: one of `ENGINES`.
+        input_space: colour space of the plate, None to let the file say.
+        faces: sidecar to use; None for the one beside the plate or the job's own.
+        holdout: matte of what must stay the plate.
+        layers: as `deliver.parse_layers` gives them.
+        settings: keyed by frame.
+        missing: what a hole in the sequence means.
+        commercial: refuse weights whose licence forbids paid work.
+        project: name to check consent against.
+        analyse: how faces are found, where that has to be done.
+    """
+
+    plate: str
+    output: str
+    assignments: tuple[Assignment, ...]
+    frames: str | None = None
+    engine: str = "mesh"
+    input_space: str | None = None
+    faces: Path | None = None
+    holdout: HoldOut | None = None
+    layers: tuple[str, ...] = ()
+    settings: KeyedSettings = field(default_factory=KeyedSettings)
+    missing: MissingPolicy = "error"
+    commercial: bool = False
+    project: str | None = None
+    analyse: AnalyseSettings = field(default_factory=AnalyseSettings)
+
+    def __post_init__(self) -> None:
+        if self.engine not in ENGINES:
+            raise SettingError(
+                f"no engine is called {self.engine!r}", hint=f"engines of this version: {', '.join(ENGINES)}"
+            )
+        if not self.assignments:
+            raise SettingError("no identity was given", hint="add --identity FILE.fpid, or FILE.fpid@TRACK")
+
+
+@dataclass(frozen=True, slots=True)
+class JobOutcome:
+    """How a job ended.
+
+    Attributes:
+        state: "done" or "cancelled".
+        counts: frames by state, and "kept" for those that an earlier run had finished.
+        failed: failed frames with their errors.
+        folder: the job folder: manifest, report, ledger, sidecar.
+    """
+
+    state: Literal["done", "cancelled"]
+    counts: Mapping[str, int]
+    failed: Mapping[int, Mapping[str, Any]]
+    folder: Path
+
+    @property
+    def exit_code(self) -> int:
+        """0 done, 1 frames failed, 130 cancelled."""
+        if self.state == "cancelled":
+            return 130
+        return 1 if self.failed else 0
+
+
+def digest(document: Any) -> str:
+    """Hex digest of JSON values, the same whatever the order of their keys."""
+    return hashlib.sha256(json.dumps(document, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def job_id(job: ApplyJob, identities: Mapping[Path, Identity]) -> str:
+    """Short id of what the job makes. The frames asked for do not count, nor where files lie: a retry of one frame, or
+    the same job on another machine, is the same job.
+    """
+    return digest(
+        {
+            "plate": Path(job.plate).name,
+            "assignments": [[identities[one.identity].content_hash, one.track] for one in job.assignments],
+            "engine": job.engine,
+            "input_space": job.input_space,
+            "holdout": [Path(job.holdout.pattern).name, job.holdout.layer] if job.holdout else None,
+            "layers": job.layers,
+            "settings": job.settings.to_json(),
+            "project": job.project,
+        }
+    )[:16]
+
+
+def job_folder(output: str) -> Path:
+    """The folder beside the output for manifest, report, ledger and sidecar: `shot.####.exr` -> `shot.faceplate`."""
+    path = Path(output)
+    stem = path.name.split(".")[0].split("%")[0].rstrip("_-# ") or "output"
+    return path.parent / f"{stem}.faceplate"

@@ -1,0 +1,234 @@
+"""The order of the steps for one frame: cut, view, engine, carry back, mattes, comp. The only file that knows it.
+
+Pixel work runs on one device in float32; the plate's pixels go up once, inside the faces' windows only, and the result
+comes down once. Nothing here reads or writes a file, and nothing is kept between frames but the engine's prepared
+identities, so that any frame can be done alone, in any order, with the same bytes.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from .colour.model_view import carry_back, decode_display, encode_display, to_linear_view
+from .colour.spaces import ColourConfig
+from .colour.transform import ColourTransform
+from .face import Appearance, Identity, Observation
+from .frame import Box, Frame, Pixels
+from .job import SwapSettings
+from .media.exr import to_half
+from .swap.base import Engine, FaceCrop, FaceResult
+from .swap.comp import Composite, final_matte
+
+Plane = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FaceTask:
+    """One face of a frame and what it becomes.
+
+    Attributes:
+        track: track id.
+        observation: where the face is.
+        identity: who it becomes.
+        settings: sampled for this frame.
+        exposure: power of two that brings the track's skin to where a photograph has it; one for the whole track.
+        appearance: what the track usually looks like, or None.
+    """
+
+    track: int
+    observation: Observation
+    identity: Identity
+    settings: SwapSettings
+    exposure: float
+    appearance: Appearance | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SwappedFrame:
+    """A frame with its faces replaced, and the layers.
+
+    Attributes:
+        pixels: (H, W, C) of the frame's dtype, all of it; bit-identical to the frame where `matte` is 0.
+        window: what the planes below cover, plate px; empty when no face was in the frame. Outside it they are 0.
+        face: (h, w, 3) float32, the new face in the plate's space, premultiplied by `matte`.
+        matte: (h, w) float32 0..1, where and how far the frame was changed.
+        matte_core: the engine's own matte, before occluders, hold-out and strength.
+        matte_occluder: what was kept out as lying in front of the face.
+        st: (h, w, 2) float32, canonical face UV, v from the bottom; 0 off the faces.
+        identities: each identity's share of `matte`, by name; they sum to at most 1.
+        facts: numbers for the report, by track id.
+        seconds: time by step.
+    """
+
+    pixels: Pixels
+    window: Box
+    face: Plane
+    matte: Plane
+    matte_core: Plane
+    matte_occluder: Plane
+    st: Plane
+    identities: Mapping[str, Plane]
+    facts: Mapping[int, Mapping[str, float]] = field(default_factory=dict)
+    seconds: Mapping[str, float] = field(default_factory=dict)
+
+
+class _Clock:
+    """Adds up wall time by step."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._last = time.perf_counter()
+
+    def lap(self, step: str) -> None:
+        now = time.perf_counter()
+        self.seconds[step] = self.seconds.get(step, 0.0) + now - self._last
+        self._last = now
+
+
+class FacePipeline:
+    """Replaces the faces of one frame after another.
+
+    Args:
+        config: OCIO configuration.
+        engine: what replaces a face; one for the whole job.
+        device: where the pixel work runs.
+    """
+
+    def __init__(self, config: ColourConfig, engine: Engine, device: torch.device) -> None:
+        self.config = config
+        self.engine = engine
+        self.device = device
+        self._prepared: dict[str, Any] = {}
+
+    def prepare(self, identity: Identity) -> Any:
+        """The identity on the device, made once."""
+        if identity.content_hash not in self._prepared:
+            self._prepared[identity.content_hash] = self.engine.prepare(identity)
+        return self._prepared[identity.content_hash]
+
+    def process(self, frame: Frame, tasks: Sequence[FaceTask], holdout: Plane | None = None) -> SwappedFrame:
+        """Replace the faces of one frame.
+
+        Args:
+            frame: scene-linear.
+            tasks: the faces, those behind first: a later one lies over an earlier one where they meet.
+            holdout: (H, W) float32 0..1 over the frame's data window; 1 keeps the plate.
+
+        Returns:
+            The frame with its layers. Pixels where the matte is 0 are the plate's, bit for bit.
+        """
+        windows = [self._window(frame, task) for task in tasks]
+        seen = [(task, window) for task, window in zip(tasks, windows, strict=True) if not window.is_empty]
+        if not seen:
+            return untouched(frame)
+        clock = _Clock()
+        union = reduce(Box.union, (window for _, window in seen))
+        plate = self._upload(frame, union)
+        clock.lap("upload")
+        comp = Composite(plate)
+        facts: dict[int, Mapping[str, float]] = {}
+        to_709 = self.config.to_rec709(frame.colour_space)
+        from_709 = self.config.from_rec709(frame.colour_space)
+        for task, window in seen:
+            rows, columns = window.slices(union)
+            under = plate[:, rows, columns]
+            before, result = self._swap(frame, under, window, task, to_709, clock)
+            edited = self._carry(under, before, result, task, from_709)
+            clock.lap("carry back")
+            hold = self._holdout(holdout, frame, window)
+            matte = final_matte(result.matte_core, result.matte_occluder, hold, task.settings.strength)
+            comp.add(task.identity.name, (rows, columns), edited, matte, result)
+            facts[task.track] = {**result.facts, "matte_px": float(matte.sum())}
+            clock.lap("comp")
+        swapped = self._download(frame, union, comp)
+        clock.lap("download")
+        return SwappedFrame(**swapped, facts=facts, seconds=clock.seconds)
+
+    def _window(self, frame: Frame, task: FaceTask) -> Box:
+        if task.settings.strength == 0:
+            return Box(0, 0, 0, 0)
+        return self.engine.window(task.observation.landmarks, task.settings).intersect(frame.data_window)
+
+    def _upload(self, frame: Frame, window: Box) -> torch.Tensor:
+        """(3, h, w) float32 on the device; half travels as half."""
+        planes = np.ascontiguousarray(np.moveaxis(frame.crop(window), -1, 0))
+        return torch.from_numpy(planes).to(self.device).float()
+
+    def _swap(
+        self, frame: Frame, under: torch.Tensor, window: Box, task: FaceTask, to_709: ColourTransform, clock: _Clock
+    ) -> tuple[torch.Tensor, FaceResult]:
+        """(the view in linear light, what the engine made of it)."""
+        linear = to_linear_view(under, to_709, task.exposure)
+        view = linear if self.engine.encoding == "linear" else encode_display(linear)
+        clock.lap("view")
+        corner = np.array([window.x0, window.y0, 0], np.float32)
+        crop = FaceCrop(
+            view=view,
+            window=window,
+            landmarks=task.observation.landmarks - corner,
+            pixel_aspect=frame.pixel_aspect,
+            yaw_deg=task.observation.yaw_deg,
+            settings=task.settings,
+            appearance=task.appearance,
+            frame=frame.number or 0,
+        )
+        (result,) = self.engine.swap([crop], self.prepare(task.identity))
+        clock.lap("engine")
+        return (linear if self.engine.encoding == "linear" else decode_display(view)), result
+
+    def _carry(
+        self, under: torch.Tensor, before: torch.Tensor, result: FaceResult, task: FaceTask, from_709: ColourTransform
+    ) -> torch.Tensor:
+        after = result.edited if self.engine.encoding == "linear" else decode_display(result.edited)
+        return carry_back(under, before, after, from_709=from_709, exposure=task.exposure)
+
+    def _holdout(self, holdout: Plane | None, frame: Frame, window: Box) -> torch.Tensor | None:
+        if holdout is None:
+            return None
+        rows, columns = window.slices(frame.data_window)
+        return torch.from_numpy(np.ascontiguousarray(holdout[rows, columns])).to(self.device)
+
+    def _download(self, frame: Frame, union: Box, comp: Composite) -> dict[str, Any]:
+        matte = comp.matte.cpu().numpy()
+        rgb = np.moveaxis(comp.rgb.cpu().numpy(), 0, -1)
+        rows, columns = union.slices(frame.data_window)
+        pixels = np.array(frame.pixels)
+        target = pixels[rows, columns, :3]
+        changed = to_half(rgb) if pixels.dtype == np.float16 else np.clip(rgb, -FLOAT_LIMIT, FLOAT_LIMIT)
+        np.copyto(target, changed, where=(matte > 0)[..., None])
+        return {
+            "pixels": pixels,
+            "window": union,
+            "face": np.moveaxis(comp.face.cpu().numpy(), 0, -1),
+            "matte": matte,
+            "matte_core": comp.core.cpu().numpy(),
+            "matte_occluder": comp.occluder.cpu().numpy(),
+            "st": np.moveaxis(comp.st.cpu().numpy(), 0, -1),
+            "identities": {name: share.cpu().numpy() for name, share in comp.shares.items()},
+        }
+
+
+FLOAT_LIMIT = float(np.finfo(np.float32).max)
+
+
+def untouched(frame: Frame) -> SwappedFrame:
+    """A frame in which nothing is replaced: the plate's own pixels and empty layers."""
+    empty = np.zeros((0, 0), np.float32)
+    return SwappedFrame(
+        pixels=frame.pixels,
+        window=Box(0, 0, 0, 0),
+        face=np.zeros((0, 0, 3), np.float32),
+        matte=empty,
+        matte_core=empty,
+        matte_occluder=empty,
+        st=np.zeros((0, 0, 2), np.float32),
+        identities={},
+    )
