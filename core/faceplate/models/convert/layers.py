@@ -92,7 +92,13 @@ def _prelu(low: Lowering, op: Operation) -> str:
     slope = low.constant(op.inputs[1])
     if slope.size != low.shape(op.inputs[0])[3]:
         raise ModelError("PRELU is known with one slope a channel only", found=str(slope.shape))
-    return low.builder.node("PRelu", [low.name(op.inputs[0]), low.builder.floats(slope.reshape(-1, 1, 1))])
+    # The same numbers as ONNX's PRelu, bit for bit, but onnxruntime's CPU kernel for that one took 60 % of a mesh net.
+    build, value = low.builder, low.name(op.inputs[0])
+    slopes = build.floats(slope.reshape(-1, 1, 1))
+    if slope.max() <= 1:
+        return build.node("Max", [value, build.node("Mul", [value, slopes])])
+    negative = build.node("Mul", [build.node("Min", [value, build.floats(0.0)]), slopes])
+    return build.node("Add", [build.node("Relu", [value]), negative])
 
 
 def _simple(operator: str) -> Rule:

@@ -60,5 +60,4 @@ def pool() -> Iterator[SessionPool]:
 @pytest.fixture(scope="session")
 def astronaut() -> NDArray[np.uint8]:
     """NASA's portrait of Eileen Collins, public domain: (512, 512, 3) uint8 RGB, sRGB-encoded."""
-    picture: NDArray[np.uint8] = skimage.data.astronaut()
-    return picture
+    return np.asarray(skimage.data.astronaut(), np.uint8)  # type: ignore[no-untyped-call]

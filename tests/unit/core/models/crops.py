@@ -32,7 +32,7 @@ def mesh_points(
         flags=cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP,
         borderMode=cv2.BORDER_REPLICATE,
     )
-    result = net.run({"image": (crop.astype(np.float32) / 255).transpose(2, 0, 1)[None]})
+    result = net.run({"image": (np.asarray(crop, np.float32) / np.float32(255)).transpose(2, 0, 1)[None]})
     found = result["landmarks"][0].astype(np.float64)
     plane = (found[:, :2] - SIDE / 2) @ linear.T + centre
     return np.column_stack([plane, found[:, 2] * side / SIDE]), float(result["presence"][0, 0])

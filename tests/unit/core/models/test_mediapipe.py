@@ -45,7 +45,7 @@ json.dump(results, open(sys.argv[2], "w"))
 
 def distances(found: NDArray[np.float64], expected: NDArray[np.float64]) -> NDArray[np.float64]:
     """px in the plane, point by point."""
-    return np.hypot(*(found - expected)[:, :2].T)
+    return np.asarray(np.linalg.norm((found - expected)[:, :2], axis=1))
 
 
 def test_attention_mesh_equals_mediapipe_on_mediapipes_own_crop(
@@ -94,17 +94,14 @@ def test_attention_mesh_equals_a_running_mediapipe(
     pictures = [astronaut]
     for scale, angle in ((2.5, 0), (1.5, 25), (2.0, -30)):
         warp = cv2.getRotationMatrix2D((224, 110), angle, scale) + np.array([[0, 0, 288], [0, 0, 274]])
-        pictures.append(cv2.warpAffine(astronaut, warp, (1024, 768), flags=cv2.INTER_CUBIC))
+        pictures.append(np.asarray(cv2.warpAffine(astronaut, warp, (1024, 768), flags=cv2.INTER_CUBIC), np.uint8))
     np.savez(tmp_path / "pictures.npz", *pictures)
-    (tmp_path / "script.py").write_text(MEDIAPIPE_SCRIPT)
-    python = mediapipe_python()
-    subprocess.run(
-        [python, tmp_path / "script.py", tmp_path / "pictures.npz", tmp_path / "results.json"],
-        check=True,
-        capture_output=True,
-    )
+    script, given, returned = (tmp_path / name for name in ("script.py", "pictures.npz", "results.json"))
+    script.write_text(MEDIAPIPE_SCRIPT)
+    command = [str(path) for path in (mediapipe_python(), script, given, returned)]
+    subprocess.run(command, check=True, capture_output=True)
     net = pool.get("face_mesh_attention")
-    results = json.loads((tmp_path / "results.json").read_text())
+    results = json.loads(returned.read_text())
     assert len(results) == len(pictures)
     for picture, result in zip(pictures, results, strict=True):
         x, y, side, angle_deg = result["crop"]
@@ -125,7 +122,7 @@ def mediapipe_python() -> Path:
     ready = folder / "ready"
     if not ready.exists():
         subprocess.run([sys.executable, "-m", "venv", "--clear", folder], check=True)
-        install = [python, "-m", "pip", "install", "--quiet", "mediapipe==0.10.21"]
+        install = [str(python), "-m", "pip", "install", "--quiet", "mediapipe==0.10.21"]
         need_network("MediaPipe", subprocess.run(install, capture_output=True, text=True, check=False))
         ready.touch()
     return python
