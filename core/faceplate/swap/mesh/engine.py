@@ -1,0 +1,356 @@
+"""The mesh engine: the identity's texture on the plate's face, in the plate's light."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch.nn import functional
+
+from ...errors import IdentityError
+from ...face import Identity, Points
+from ...faces import topology
+from ...frame import Box
+from ...job import SwapSettings
+from ..base import FaceCrop, FaceResult
+from .facing import facing
+from .fields import blur, enlarge, sample, shrink, smoothstep
+from .light import light_gain, match_detail
+from .occlusion import Evidence, occluder, refine
+from .prepared import ZONE_ORDER, Prepared, prepare
+from .raster import draw, ring_triangles, spill, with_ring
+from .shape import displacement
+
+_COARSE_FACE = 96.0
+"""Face width in samples that the coarse grid keeps at least, where the face has them."""
+_MAX_STEP = 8
+_MARGIN = 0.22
+"""Plate around the oval that the window holds, fraction of the face width: room for the shape's warp."""
+_INSET = 0.015
+"""Where the matte begins, inside the oval."""
+_SEEN = (0.04, 0.36)
+"""Cosine of the angle between skin and viewer at which the matte begins and is full."""
+_OUTSIDE = -0.05
+_WARP_REACH = 0.20
+_LEAST = 1.0 / 512.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Flow:
+    """Coarse fields of a drawn mesh, each (rows, columns) float32."""
+
+    u: torch.Tensor
+    v: torch.Tensor
+    edge: torch.Tensor
+    seen: torch.Tensor
+    moved: torch.Tensor
+    inside: torch.Tensor
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Place:
+    """Where in its crop a face is worked on.
+
+    Attributes:
+        rows, columns: of the crop.
+        landmarks: (478, 3) px from the corner of the place.
+        face_px: face width, in rows.
+        aspect: pixel aspect.
+        step: fine pixels a coarse sample.
+    """
+
+    rows: slice
+    columns: slice
+    landmarks: Points
+    face_px: float
+    aspect: float
+    step: int
+
+    @property
+    def height(self) -> int:
+        return int(self.rows.stop - self.rows.start)
+
+    @property
+    def width(self) -> int:
+        return int(self.columns.stop - self.columns.start)
+
+
+class MeshEngine:
+    """Licence-clean default engine. Deterministic; all tensors stay on the crop's device.
+
+    Args:
+        device: where identities are prepared; the crops must be there too.
+    """
+
+    name = "mesh"
+    version = "1"
+    encoding: Literal["linear", "display"] = "linear"
+
+    def __init__(self, device: torch.device | str = "cpu") -> None:
+        self._device = torch.device(device)
+
+    def prepare(self, identity: Identity) -> Prepared:
+        """Texture levels and masks on the device.
+
+        Raises:
+            IdentityError: the identity has no usable texture.
+        """
+        return prepare(identity, self._device)
+
+    def window(self, landmarks: Points, settings: SwapSettings) -> Box:
+        """The face's bounds grown by 22 % of its larger side, plate px; the matte is 0 well before its edge."""
+        low, high = landmarks[: topology.FACE_POINTS, :2].min(0), landmarks[: topology.FACE_POINTS, :2].max(0)
+        margin = _MARGIN * float((high - low).max()) + 4.0
+        return Box(*(math.floor(value - margin) for value in low), *(math.ceil(value + margin) for value in high))
+
+    def swap(self, crops: Sequence[FaceCrop], prepared: Prepared) -> list[FaceResult]:
+        """Replace the face in each crop. See `Engine.swap`.
+
+        Raises:
+            IdentityError: `prepared` is not this engine's.
+        """
+        if not isinstance(prepared, Prepared):
+            raise IdentityError(
+                "the mesh engine got an identity prepared by another engine", found=type(prepared).__name__
+            )
+        with torch.no_grad():
+            return [_swap_one(crop, prepared) for crop in crops]
+
+
+def _swap_one(crop: FaceCrop, prepared: Prepared) -> FaceResult:
+    settings = crop.settings
+    fade = _yaw_fade(crop.yaw_deg, settings)
+    place = _place(crop)
+    if place is None or fade == 0.0:
+        return _untouched(crop, prepared)
+    view = crop.view[:, place.rows, place.columns]
+    move = None
+    if settings.shape > 0:
+        move = displacement(place.landmarks, prepared.shape, settings.shape * fade, place.aspect)
+    plate_flow = _flow(place, None, view.device)
+    flow = plate_flow if move is None else _flow(place, move, view.device)
+    coarse_view = shrink(view, place.step)
+    masks = dict(zip((*ZONE_ORDER, "coverage"), sample(prepared.masks, flow.u, flow.v), strict=True))
+    blocked = _occluder(crop, place, plate_flow, coarse_view, prepared)
+
+    core = _core(flow, masks, settings, place) * fade
+    ground, warp_matte = (view, None) if move is None else _warp(view, flow, place)
+    coarse_ground = coarse_view if move is None else shrink(ground, place.step)
+    source, stops = _skin(place, flow, masks, ground, coarse_ground, core * (1.0 - blocked), settings, prepared)
+
+    fine = enlarge(torch.stack([core, flow.edge]), place.step, place.height, place.width)
+    core_fine = fine[0].sub_(_LEAST).mul_(1.0 / (1.0 - 2.0 * _LEAST)).clamp_(0.0, 1.0)
+    if warp_matte is not None:
+        source = torch.lerp(ground, source, core_fine)
+        core_fine = torch.maximum(core_fine, warp_matte * fade)
+    occluded = bool(settings.occluders) and float(blocked.max()) > 0.0
+    facts = {
+        "source_px": float(prepared.detail_px),
+        "face_px": place.face_px,
+        "coverage": float((masks["coverage"] * flow.inside).sum() / flow.inside.sum().clamp(min=1.0)),
+        "exposure_stops": stops,
+        "occluded": float((blocked * core).sum() / core.sum().clamp(min=1e-3)),
+    }
+    blocked_fine = refine(blocked, coarse_view, view, place.face_px / place.step, place.step) if occluded else None
+    return _deliver(crop, place, source, core_fine, blocked_fine, _st(flow, place, fine[1]), facts)
+
+
+def _yaw_fade(yaw_deg: float, settings: SwapSettings) -> float:
+    share = (abs(yaw_deg) - settings.yaw_fade_from) / (settings.yaw_fade_to - settings.yaw_fade_from)
+    share = min(max(share, 0.0), 1.0)
+    return 1.0 - share * share * (3.0 - 2.0 * share)
+
+
+def _place(crop: FaceCrop) -> _Place | None:
+    """The part of the crop that the face and its surroundings fill; None when it lies outside."""
+    points = crop.landmarks[: topology.FACE_POINTS]
+    axis = (points[263, :2] - points[33, :2]) * [crop.pixel_aspect, 1.0]
+    axis = axis / max(float(np.hypot(*axis)), 1e-6)
+    along = (points[:, :2] * [crop.pixel_aspect, 1.0]) @ axis
+    face_px = float(along.max() - along.min())
+    margin = _WARP_REACH * face_px if crop.settings.shape > 0 else 2.0
+    low = np.floor(points[:, :2].min(0) - margin / np.array([min(crop.pixel_aspect, 1.0), 1.0])).astype(int)
+    high = np.ceil(points[:, :2].max(0) + margin / np.array([min(crop.pixel_aspect, 1.0), 1.0])).astype(int)
+    height, width = crop.view.shape[1:]
+    low, high = np.maximum(low, 0), np.minimum(high, [width, height])
+    if (high - low < 2).any() or face_px < 4.0:
+        return None
+    step = 1
+    while step < _MAX_STEP and face_px / (2 * step) >= _COARSE_FACE:
+        step *= 2
+    landmarks = crop.landmarks - np.array([low[0], low[1], 0], np.float32)
+    return _Place(
+        slice(int(low[1]), int(high[1])),
+        slice(int(low[0]), int(high[0])),
+        landmarks.astype(np.float32),
+        face_px,
+        crop.pixel_aspect,
+        step,
+    )
+
+
+def _flow(place: _Place, move: NDArray[np.float32] | None, device: torch.device) -> _Flow:
+    points = place.landmarks[: topology.FACE_POINTS].copy()
+    if move is not None:
+        points[:, :2] += move
+    square = points * np.array([place.aspect, 1.0, 1.0], np.float32)
+    edge = _edge_distance(square) / place.face_px
+    values = np.concatenate([topology.uv(), facing(square)[:, None]], 1)
+    ringed = with_ring(np.concatenate([points, values], 1))
+    ring_edge = np.full(len(ringed) - len(points), _OUTSIDE, np.float32)
+    ring_move = np.zeros((len(ringed), 2), np.float32)
+    if move is not None:
+        ring_move[: len(move)] = move
+        ring_move[len(move) :] = move[list(topology.FACE_OVAL)]
+    table = np.concatenate([ringed[:, 3:], np.concatenate([edge, ring_edge])[:, None], ring_move], 1)
+    fields, inside = draw(
+        torch.from_numpy(np.ascontiguousarray(ringed[:, :3])).to(device),
+        torch.tensor(ring_triangles(), dtype=torch.int64, device=device),
+        torch.from_numpy(table).to(device),
+        place.height,
+        place.width,
+        place.step,
+    )
+    fields = spill(fields, inside)
+    face = inside & (fields[3] > 0)
+    # uncovered samples lie outside whatever their neighbours say
+    edge_field = torch.where(inside, fields[3], _OUTSIDE)
+    return _Flow(fields[0], fields[1], edge_field, fields[2], fields[4:6], face.to(fields.dtype))
+
+
+def _edge_distance(points: NDArray[np.float32]) -> NDArray[np.float32]:
+    """(468,) distance of each point to the outline of the face, in the plane of the picture."""
+    start = points[list(topology.FACE_OVAL), :2]
+    side = np.roll(start, -1, 0) - start
+    apart = points[:, None, :2] - start[None]
+    along = (apart * side).sum(-1) / np.maximum((side * side).sum(-1), 1e-9)
+    nearest = apart - np.clip(along, 0.0, 1.0)[..., None] * side
+    return np.asarray(np.sqrt((nearest * nearest).sum(-1)).min(1), np.float32)
+
+
+def _core(flow: _Flow, masks: dict[str, torch.Tensor], settings: SwapSettings, place: _Place) -> torch.Tensor:
+    """Coarse matte: soft edge inside the oval, what the texture knows, what faces the viewer, what is kept."""
+    begin = max(_INSET - settings.matte_grow, 0.0)
+    soft = max(settings.matte_soften, 1.5 * place.step / place.face_px)
+    core = smoothstep(begin, begin + soft, flow.edge) * smoothstep(*_SEEN, flow.seen) * masks["coverage"]
+    if settings.keep_eyes:
+        core = core * (1.0 - masks["eyes"])
+    if settings.keep_mouth:
+        core = core * (1.0 - masks["mouth"])
+    return core
+
+
+def _occluder(
+    crop: FaceCrop, place: _Place, flow: _Flow, coarse_view: torch.Tensor, prepared: Prepared
+) -> torch.Tensor:
+    if not crop.settings.occluders:
+        return torch.zeros_like(flow.u)
+    masks = dict(zip(ZONE_ORDER, sample(prepared.masks[: len(ZONE_ORDER)], flow.u, flow.v), strict=True))
+    evidence = Evidence(flow.u, flow.v, flow.inside * (flow.seen > 0.15), masks["cheeks"], masks["exposed"])
+    tolerance = torch.maximum(prepared.masks[0], prepared.masks[1])
+    return occluder(
+        coarse_view,
+        evidence,
+        crop.appearance,
+        place.landmarks,
+        tolerance,
+        place.face_px / place.step,
+        place.step,
+    )
+
+
+def _warp(view: torch.Tensor, flow: _Flow, place: _Place) -> tuple[torch.Tensor, torch.Tensor]:
+    """The plate moved with the mesh, dying out around it, and where it moved: (3, h, w), (h, w)."""
+    height, width = place.height, place.width
+    coarse_face = place.face_px / place.step
+    weight = (flow.edge > _OUTSIDE).to(view.dtype)
+    low = blur(torch.cat([flow.moved * weight, weight[None]]), 0.04 * coarse_face, place.aspect)
+    around = low[:2] / low[2].clamp(min=1e-4)
+    near = smoothstep(0.02, 0.6, low[2])
+    move = torch.where(weight > 0, flow.moved, around * near)
+    soft = blur(torch.cat([move, torch.ones_like(weight)[None]]), 0.008 * coarse_face, place.aspect)
+    frame = _frame_fade(weight)
+    move = soft[:2] / soft[2] * frame
+    moved = blur((move.abs().amax(0) > 0.02).to(view.dtype)[None], 0.01 * coarse_face, place.aspect)[0]
+    fine = enlarge(torch.cat([move, moved[None]]), place.step, height, width)
+    x = torch.arange(width, dtype=view.dtype, device=view.device) + 0.5
+    y = torch.arange(height, dtype=view.dtype, device=view.device) + 0.5
+    grid = torch.stack([(x[None] - fine[0]) * (2.0 / width) - 1.0, (y[:, None] - fine[1]) * (2.0 / height) - 1.0], -1)
+    warped = functional.grid_sample(view[None], grid[None], "bicubic", "border", False)[0].clamp_(min=0.0)
+    matte = smoothstep(0.02, 0.5, fine[2])
+    return torch.where(matte > 0, warped, view), matte
+
+
+def _frame_fade(like: torch.Tensor) -> torch.Tensor:
+    """0 at the border of the place, 1 a little inside."""
+    rows, columns = (torch.arange(n, dtype=like.dtype, device=like.device) for n in like.shape)
+    y = torch.minimum(rows, like.shape[0] - 1 - rows)
+    x = torch.minimum(columns, like.shape[1] - 1 - columns)
+    return smoothstep(0.0, 4.0, torch.minimum(y[:, None], x[None]))
+
+
+def _skin(
+    place: _Place,
+    flow: _Flow,
+    masks: dict[str, torch.Tensor],
+    ground: torch.Tensor,
+    coarse_ground: torch.Tensor,
+    free: torch.Tensor,
+    settings: SwapSettings,
+    prepared: Prepared,
+) -> tuple[torch.Tensor, float]:
+    """The identity's skin in the plate's light: (3, h, w), and the mean gain in stops."""
+    at = enlarge(torch.stack([flow.u, flow.v]), place.step, place.height, place.width)
+    source = sample(prepared.texture_for(place.face_px), at[0], at[1])
+    bare = free * (1.0 - masks["features"])
+    gain = light_gain(
+        coarse_ground, shrink(source, place.step), bare, flow.edge, place.face_px / place.step, place.aspect
+    )
+    if settings.colour < 1:
+        gain = gain.pow(settings.colour)
+    source.mul_(enlarge(gain, place.step, place.height, place.width))
+    if settings.detail > 0:
+        source = match_detail(source, ground, bare, settings.detail)
+    stops = float((torch.log2(gain[1].clamp(min=1e-6)) * bare).sum() / bare.sum().clamp(min=1e-3))
+    return source, stops
+
+
+def _st(flow: _Flow, place: _Place, edge: torch.Tensor) -> torch.Tensor:
+    at = enlarge(torch.stack([flow.u, 1.0 - flow.v]), place.step, place.height, place.width)
+    return at.mul_(edge > 0).clamp_(0.0, 1.0)
+
+
+def _deliver(
+    crop: FaceCrop,
+    place: _Place,
+    source: torch.Tensor,
+    core: torch.Tensor,
+    blocked: torch.Tensor | None,
+    st: torch.Tensor,
+    facts: dict[str, float],
+) -> FaceResult:
+    """Put the worked part back into tensors of the crop's size."""
+    edited = crop.view.clone()
+    inside = edited[:, place.rows, place.columns]
+    inside.copy_(torch.where(core > 0, source, inside))
+    height, width = crop.view.shape[1:]
+    full_core, full_blocked = crop.view.new_zeros(height, width), crop.view.new_zeros(height, width)
+    full_core[place.rows, place.columns] = core
+    if blocked is not None:
+        full_blocked[place.rows, place.columns] = blocked
+    full_st = crop.view.new_zeros(2, height, width)
+    full_st[:, place.rows, place.columns] = st
+    return FaceResult(edited, full_core, full_blocked, full_st, facts)
+
+
+def _untouched(crop: FaceCrop, prepared: Prepared) -> FaceResult:
+    nothing = crop.view.new_zeros(crop.view.shape[1:])
+    facts = {"source_px": float(prepared.detail_px), "face_px": 0.0, "coverage": 0.0, "exposure_stops": 0.0}
+    return FaceResult(
+        crop.view.clone(), nothing, nothing.clone(), nothing.new_zeros(2, *nothing.shape), {**facts, "occluded": 0.0}
+    )

@@ -1,0 +1,173 @@
+"""What is in front of the face: hands, microphones, hair. Smooth functions of the picture, so that the matte is as
+stable in time as the plate and its landmarks.
+
+Two kinds of evidence. *Memory*: the track's usual appearance in canonical UV against this frame. *Skin*: colours that
+the cheeks of this frame do not explain, looked for only on the forehead and the outer band, where nothing folds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch.nn import functional
+
+from ...face import Appearance, Points
+from ...faces import rectify
+from .fields import blur, enlarge, sample, smoothstep
+
+MEMORY_SIZE = 96
+"""Texels a side of `Appearance`."""
+
+_DARKEST = 2.0**-9
+_WEAK, _STRONG = (1.6, 3.0), (3.2, 4.6)
+"""Deviations between which memory evidence rises: to join a patch, and to start one."""
+_LEAST_SPREAD = 0.22
+"""Stops; below it lies noise, compression and slow change of light."""
+_GROW_ROUNDS = 10
+_FIT_ROUNDS = 4
+_SKIN_KNEE = (3.6, 5.2)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Evidence:
+    """The coarse fields that the skin evidence needs, all (h, w) float32 on one grid.
+
+    Attributes:
+        u, v: canonical UV, v down.
+        inside: 0..1, the drawn face.
+        cheeks, exposed: zones.
+    """
+
+    u: torch.Tensor
+    v: torch.Tensor
+    inside: torch.Tensor
+    cheeks: torch.Tensor
+    exposed: torch.Tensor
+
+
+def occluder(
+    view: torch.Tensor,
+    evidence: Evidence,
+    appearance: Appearance | None,
+    landmarks: Points,
+    tolerance: torch.Tensor,
+    face_px: float,
+    step: int,
+) -> torch.Tensor:
+    """Coarse occluder matte.
+
+    Args:
+        view: (3, h, w) linear light 0..1, coarse grid.
+        evidence: fields on the same grid.
+        appearance: of the track, or None.
+        landmarks: (468 or more, 3) px of the fine grid.
+        tolerance: (Z, Z) canonical UV, 1 where expressions change the picture (eyes, mouth).
+        face_px: face width in samples of the coarse grid.
+        step: fine pixels a coarse sample.
+
+    Returns:
+        (h, w) float32 0..1, 0 outside the face.
+    """
+    found = foreign_to_skin(view, evidence, face_px)
+    if appearance is not None:
+        unlike = unlike_memory(view, appearance, landmarks, tolerance, step)
+        found = torch.maximum(found, sample(unlike[None], evidence.u, evidence.v)[0])
+    return found * evidence.inside
+
+
+def foreign_to_skin(view: torch.Tensor, evidence: Evidence, face_px: float) -> torch.Tensor:
+    """(h, w) 0..1, how surely a sample of the forehead or the outer band is not this frame's skin."""
+    soft = blur(torch.cat([view, torch.ones_like(view[:1])]), 0.012 * face_px)
+    logs = torch.log(soft[:3] / soft[3].clamp(min=1e-6) + 0.003)
+    features = torch.stack([logs.mean(0) * 0.6, (logs[0] - logs[1]) * 2.0, logs[2] - logs[1]])
+    flat, weight = features.flatten(1), (evidence.cheeks * evidence.inside).flatten()
+    ground = torch.diag(features.new_tensor([0.02, 0.006, 0.01]))
+    centre, covariance, trust = features.new_zeros(3), ground, weight
+    for _ in range(3):
+        total = trust.sum().clamp(min=1e-3)
+        centre = (flat * trust).sum(1) / total
+        apart = flat - centre[:, None]
+        covariance = (apart * trust) @ apart.T / total + ground
+        # samples that do not belong (a hand on the cheek, a highlight) lose their say without a hard decision
+        far = (apart * torch.linalg.solve(covariance, apart)).sum(0)
+        trust = weight / (1.0 + (far / 6.0).square())
+    apart = flat - centre[:, None]
+    distance = (apart * torch.linalg.solve(covariance, apart)).sum(0).clamp(min=0.0).sqrt().view_as(evidence.u)
+    enough = smoothstep(4.0, 16.0, weight.sum())
+    return smoothstep(*_SKIN_KNEE, distance) * evidence.exposed * enough
+
+
+def unlike_memory(
+    view: torch.Tensor, appearance: Appearance, landmarks: Points, tolerance: torch.Tensor, step: int
+) -> torch.Tensor:
+    """(96, 96) 0..1 in canonical UV, how surely a texel shows something else than this track usually does."""
+    height, width = view.shape[1:]
+    at = rectify.interpolate(landmarks[:, :2], MEMORY_SIZE) / np.float32(step)
+    x, y = torch.from_numpy(at).to(view.device).unbind(-1)
+    seen = torch.log2(sample(view, x / width, y / height).clamp(min=_DARKEST))
+    median = torch.from_numpy(np.nan_to_num(appearance.median)).to(view.device).permute(2, 0, 1)
+    spread = torch.from_numpy(np.nan_to_num(appearance.spread, nan=1.0)).to(view.device)
+    known = torch.from_numpy(np.isfinite(appearance.median).all(-1) & rectify.coverage(MEMORY_SIZE)).to(view)
+    known = known * ((x > 0) & (x < width) & (y > 0) & (y < height))
+    change = _without_light(seen - median, known)
+    allowed = (spread * 2.0).clamp(min=_LEAST_SPREAD) + 0.6 * _at_memory_size(tolerance)
+    score = change.square().mean(0).sqrt() / allowed
+    score = blur(torch.stack([score * known, known]), 1.2)
+    score = score[0] / score[1].clamp(min=1e-3) * (score[1] > 1e-3)
+    weak = smoothstep(*_WEAK, score)
+    grown = smoothstep(*_STRONG, score)
+    for _ in range(_GROW_ROUNDS):
+        grown = torch.minimum(weak, functional.max_pool2d(grown[None, None], 3, 1, 1)[0, 0])
+    return grown
+
+
+def _at_memory_size(zone: torch.Tensor) -> torch.Tensor:
+    return functional.interpolate(zone[None, None], size=(MEMORY_SIZE, MEMORY_SIZE), mode="area")[0, 0]
+
+
+def _without_light(change: torch.Tensor, known: torch.Tensor) -> torch.Tensor:
+    """Take a change of exposure, colour and slope of the light out of (3, 96, 96) stops: a robust plane a channel."""
+    axis = torch.linspace(-1.0, 1.0, MEMORY_SIZE, dtype=change.dtype, device=change.device)
+    v, u = torch.meshgrid(axis, axis, indexing="ij")
+    basis = torch.stack([torch.ones_like(u), u, v]).flatten(1)
+    flat, known = change.flatten(1), known.flatten()
+    usable = flat[:, known > 0]
+    if usable.shape[1] < 64:
+        return torch.zeros_like(change)
+    plane = torch.cat([usable.median(1).values[:, None], flat.new_zeros(3, 2)], 1)
+    ridge = torch.diag(flat.new_tensor([1.0, 40.0, 40.0]))
+    for _ in range(_FIT_ROUNDS):
+        rest = flat - plane @ basis
+        trust = known / (1.0 + (rest.square().mean(0) / 0.35**2)).square()
+        plane = torch.linalg.solve((basis * trust) @ basis.T + ridge, (basis * trust) @ flat.T).T
+    return (flat - plane @ basis).view_as(change)
+
+
+def refine(matte: torch.Tensor, guide: torch.Tensor, view: torch.Tensor, face_px: float, step: int) -> torch.Tensor:
+    """Bring a coarse matte to the plate's edges (fast guided filter, He and Sun 2015) at full resolution.
+
+    Args:
+        matte: (h, w) coarse, 0..1.
+        guide: (3, h, w) coarse picture of `view`.
+        view: (3, H, W) picture.
+        face_px: face width in samples of the coarse grid.
+        step: fine pixels a coarse sample.
+
+    Returns:
+        (H, W) 0..1.
+    """
+    height, width = view.shape[1:]
+    light = guide.mean(0)
+    sigma = max(1.0, 0.025 * face_px)
+    moments = torch.stack([light, matte, light * light, light * matte, torch.ones_like(light)])
+    moments = blur(moments, sigma)
+    mean_i, mean_m, square, product = moments[:4] / moments[4].clamp(min=1e-6)
+    floor = (0.06 * light.mean()).square() + 1e-10
+    slope = (product - mean_i * mean_m) / ((square - mean_i.square()).clamp(min=0.0) + floor)
+    offset = mean_m - slope * mean_i
+    lines = blur(torch.stack([slope, offset, torch.ones_like(light)]), sigma)
+    lines = enlarge(lines[:2] / lines[2].clamp(min=1e-6), step, height, width)
+    fine = lines[0].mul_(view.mean(0)).add_(lines[1])
+    return fine.sub_(0.03).mul_(1.0 / 0.94).clamp_(0.0, 1.0)

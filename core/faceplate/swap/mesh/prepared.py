@@ -1,0 +1,106 @@
+"""An identity's texture on the device, as levels that are already filtered for smaller and smaller faces."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+import torch
+
+from ...errors import IdentityError
+from ...face import Identity, Points
+from .pictures import Image, resized, softened
+from .zones import ZONE_SIZE, stretch, zones
+
+ZONE_ORDER = ("eyes", "mouth", "features", "cheeks", "exposed")
+_SMALLEST = 32
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Prepared:
+    """What `MeshEngine.prepare` makes of an identity.
+
+    Attributes:
+        levels: level k (3, S_k, S_k) float32 linear light, filtered for a face of `widths[k]` px.
+        coarser: level k + 1 brought to the size of level k, for blending; the last one is level k itself.
+        widths: face width in px that each level is filtered for, falling by halves.
+        masks: (6, ZONE_SIZE, ZONE_SIZE) float32: the zones in ZONE_ORDER, then the texture's coverage.
+        shape: (468, 3) float32.
+        detail_px: width of the face in the photos.
+    """
+
+    levels: tuple[torch.Tensor, ...]
+    coarser: tuple[torch.Tensor, ...]
+    widths: tuple[float, ...]
+    masks: torch.Tensor
+    shape: Points
+    detail_px: float
+
+    def texture_for(self, face_px: float) -> torch.Tensor:
+        """(3, S, S) the texture filtered for a face that many px wide."""
+        level = float(np.clip(np.log2(self.widths[0] / max(face_px, 1e-3)), 0.0, len(self.levels) - 1))
+        index = min(int(level), len(self.levels) - 1)
+        share = level - index
+        return self.levels[index] if share == 0 else torch.lerp(self.levels[index], self.coarser[index], share)
+
+
+def prepare(identity: Identity, device: torch.device) -> Prepared:
+    """Filter and upload. See `Prepared`.
+
+    Raises:
+        IdentityError: the texture is not square, too small or not finite.
+    """
+    colour = np.asarray(identity.texture.colour, np.float32)
+    size = colour.shape[0]
+    if colour.shape != (size, size, 3) or size < _SMALLEST or identity.texture.coverage.shape != (size, size):
+        raise IdentityError(
+            f"identity {identity.name!r} has a face texture of the wrong form",
+            expected=f"square RGB of at least {_SMALLEST} texels and a coverage of the same size",
+            found=f"{colour.shape} and {identity.texture.coverage.shape}",
+            hint="make the identity again from its photos",
+        )
+    if not (np.isfinite(colour).all() and np.isfinite(identity.texture.coverage).all()):
+        raise IdentityError(
+            f"the face texture of identity {identity.name!r} holds values that are no numbers",
+            hint="make the identity again from its photos",
+        )
+    widths, pictures = [float(size)], [colour]
+    while widths[-1] / 2 >= _SMALLEST / 2:
+        widths.append(widths[-1] / 2)
+        pictures.append(_for_width(colour, widths[-1]))
+    larger = [
+        resized(after, here.shape[1], here.shape[0])
+        for here, after in zip(pictures, [*pictures[1:], pictures[-1]], strict=True)
+    ]
+    coverage = resized(np.asarray(identity.texture.coverage, np.float32), ZONE_SIZE, ZONE_SIZE, cv2.INTER_AREA)
+    masks = np.stack([*(getattr(zones(), name) for name in ZONE_ORDER), coverage])
+    return Prepared(
+        levels=tuple(_upload(picture, device) for picture in pictures),
+        coarser=tuple(_upload(picture, device) for picture in larger),
+        widths=tuple(widths),
+        masks=torch.from_numpy(masks).to(device),
+        shape=identity.shape,
+        detail_px=identity.texture.detail_px,
+    )
+
+
+def _upload(picture: Image, device: torch.device) -> torch.Tensor:
+    return torch.from_numpy(np.ascontiguousarray(picture.transpose(2, 0, 1))).to(device)
+
+
+def _for_width(colour: Image, width: float) -> Image:
+    """The texture with every detail removed that a face `width` px wide cannot show. The blur follows the stretch of
+    the UV map, so that a texel covers about one pixel of the face everywhere.
+    """
+    size = min(colour.shape[0], max(_SMALLEST, round(2 * width)))
+    small = resized(colour, size, size, cv2.INTER_AREA)
+    texels_a_pixel = resized(stretch(), size, size) * (size / width)
+    sigma = 0.5 * np.sqrt(np.maximum(texels_a_pixel**2 - 1.0, 0.0))
+    steps = (0.0, 0.7, 1.4, 2.8)
+    stack = [small, *(softened(small, s) for s in steps[1:])]
+    result = np.zeros_like(small)
+    for index, picture in enumerate(stack):
+        # linear in sigma between neighbouring blurs
+        result += picture * np.interp(sigma, steps, np.eye(len(steps))[index])[..., None].astype(np.float32)
+    return result

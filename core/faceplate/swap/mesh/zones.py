@@ -1,0 +1,112 @@
+"""Where eyes, lips, brows, forehead and so on lie in canonical UV: soft masks drawn once from the topology."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+import cv2
+import numpy as np
+
+from ...faces import rectify, topology
+from .pictures import Mask, softened
+
+ZONE_SIZE = 256
+"""Texels a side of every zone."""
+
+_FOREHEAD = (
+    *(21, 54, 103, 67, 109, 10, 338, 297, 332, 284, 251),
+    *(300, 293, 334, 296, 336, 9, 107, 66, 105, 63, 70),
+)
+_LOWER_FACE = (*(58, 172, 136, 150, 149, 176, 148, 152, 377, 400, 378, 379, 365, 397, 288), *(410, 391, 2, 165, 186))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Zones:
+    """Soft masks (ZONE_SIZE, ZONE_SIZE) float32 0..1 in canonical UV, v down.
+
+    Attributes:
+        eyes: between the lids.
+        mouth: inside the lips.
+        features: brows, eyes, lips, nostrils with a margin: what is no bare skin on anybody.
+        cheeks: bare skin in nearly every picture.
+        exposed: forehead and outer band, where hair and hands come in and no expression folds.
+        lower: moustache, chin and jaw, where a beard is skin.
+    """
+
+    eyes: Mask
+    mouth: Mask
+    features: Mask
+    cheeks: Mask
+    exposed: Mask
+    lower: Mask
+
+
+def _polygons(*groups: tuple[int, ...], grow: float = 0.0, soft: float = 0.0, hull: bool = False) -> Mask:
+    mask = np.zeros((ZONE_SIZE, ZONE_SIZE), np.float32)
+    for group in groups:
+        points = topology.uv()[list(group)] * ZONE_SIZE - 0.5
+        if hull:
+            points = np.asarray(cv2.convexHull(points), np.float32)[:, 0]
+        cv2.fillPoly(mask, [np.round(points * 16).astype(np.int32)], (1.0,), cv2.LINE_AA, 4)
+    mask = np.clip(mask / max(float(mask.max()), 1e-6), 0.0, 1.0)
+    if grow > 0:
+        reach = 2 * round(grow * ZONE_SIZE) + 1
+        mask[:] = cv2.dilate(mask, cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (reach, reach)))
+    if soft > 0:
+        mask[:] = cv2.GaussianBlur(mask, (0, 0), soft * ZONE_SIZE)
+    return np.asarray(mask, np.float32)
+
+
+@cache
+def zones() -> Zones:
+    """The masks; the same arrays each time, read-only."""
+    t = topology
+    v, u = (np.mgrid[0:ZONE_SIZE, 0:ZONE_SIZE].astype(np.float32) + 0.5) / ZONE_SIZE
+    radius = np.hypot(u - 0.5, v - 0.5)
+    band = np.clip((radius - 0.36) / 0.06, 0.0, 1.0) * np.clip((0.80 - v) / 0.15, 0.25, 1.0)
+    features = np.maximum(
+        _polygons(t.RIGHT_BROW, t.LEFT_BROW, hull=True, grow=0.022, soft=0.010),
+        _polygons(t.RIGHT_EYE, t.LEFT_EYE, t.OUTER_LIPS, t.NOSTRILS, hull=True, grow=0.020, soft=0.010),
+    )
+    cheeks = _polygons(
+        (50, 101, 118, 117, 205, 36, 187), (280, 330, 347, 346, 425, 266, 411), hull=True, grow=0.02, soft=0.01
+    )
+    bridge = _polygons((6, 197, 195, 5, 45, 275, 3, 248), hull=True, grow=0.01, soft=0.01)
+    made = Zones(
+        eyes=_polygons(t.RIGHT_EYE, t.LEFT_EYE, grow=0.004, soft=0.006),
+        mouth=_polygons(t.INNER_LIPS, soft=0.006),
+        features=features,
+        cheeks=np.maximum(cheeks, bridge) * (1 - features),
+        exposed=np.maximum(_polygons(_FOREHEAD, soft=0.012), band).astype(np.float32) * (1 - features),
+        lower=_polygons(_LOWER_FACE, grow=0.02, soft=0.02),
+    )
+    for mask in (made.eyes, made.mouth, made.features, made.cheeks, made.exposed, made.lower):
+        mask.flags.writeable = False
+    return made
+
+
+@cache
+def stretch() -> Mask:
+    """(ZONE_SIZE, ZONE_SIZE) float32, UV length covered by one face width at each texel (largest direction) on the
+    canonical face seen from the front; kept under 2.5, outside the face as at its edge.
+    """
+    corners, flat = topology.uv()[topology.triangles()], topology.canonical()[topology.triangles()][..., :2]
+    to_uv = (corners[:, 1:] - corners[:, :1]).transpose(0, 2, 1)
+    to_face = (flat[:, 1:] - flat[:, :1]).transpose(0, 2, 1).astype(np.float64)
+    size = np.abs(np.linalg.det(to_face))
+    usable = size > 1e-7
+    factor = np.full(len(size), 2.5)
+    factor[usable] = np.linalg.norm(to_uv[usable] @ np.linalg.inv(to_face[usable]), ord=2, axis=(1, 2))
+    factor = np.clip(factor, 0.5, 2.5)
+    total, count = np.zeros(topology.FACE_POINTS), np.zeros(topology.FACE_POINTS)
+    for corner in range(3):
+        np.add.at(total, topology.triangles()[:, corner], factor)
+        np.add.at(count, topology.triangles()[:, corner], 1.0)
+    texels = rectify.interpolate((total / np.maximum(count, 1))[:, None], ZONE_SIZE)[..., 0]
+    known = rectify.coverage(ZONE_SIZE).astype(np.float32)
+    weight = softened(known, 6.0)
+    smooth = softened(texels * known, 6.0) / np.maximum(weight, 1e-6)
+    result = np.where(weight > 1e-3, smooth, np.float32(2.0)).astype(np.float32)
+    result.flags.writeable = False
+    return result
