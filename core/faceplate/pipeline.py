@@ -20,12 +20,13 @@ from numpy.typing import NDArray
 from .colour.model_view import carry_back, decode_display, encode_display, to_linear_view
 from .colour.spaces import ColourConfig
 from .colour.transform import ColourTransform
+from .composite import Composite
 from .face import Appearance, Identity, Observation
 from .frame import Box, Frame, Pixels
 from .job import SwapSettings
 from .media.exr import to_half
 from .swap.base import Engine, FaceCrop, FaceResult
-from .swap.comp import Composite, final_matte
+from .swap.comp import final_matte
 
 Plane = NDArray[np.float32]
 

@@ -33,8 +33,8 @@ LAYERS = (
     "frame face job",
     "models media colour",
     "faces swap",
-    "report provenance",
-    "pipeline",
+    "report provenance plate composite",
+    "pipeline deliver",
     "jobs",
     "cli demo bench",
 )

@@ -25,7 +25,7 @@ from ..job import FINISHED, FrameState
 from ..media.sequence import open_sequence
 from ..pipeline import FacePipeline
 from ..plate import FrameSource, Plate, open_plate
-from ..provenance.attributes import output_attributes, settings_hash
+from ..provenance.attributes import output_attributes
 from ..provenance.ledger import record_end, record_start
 from ..report.values import MAX_THUMBNAILS, ColourLine, JobReport
 from ..swap.base import Engine
@@ -198,13 +198,14 @@ class _Run:
         )
 
     def _attributes(self, people: Mapping[Path, Person]) -> dict[str, Any]:
+        """What all frames say; `FrameWork` adds the number and the settings of each."""
         return output_attributes(
             job_id=self.id,
             engine=self.engine.name,
             engine_version=self.engine.version,
             models=self.models,
             identities=[person.used for person in people.values()],
-            settings=settings_hash(self.job.settings.to_json()),
+            settings="",
             plate_frame=None,
         )
 

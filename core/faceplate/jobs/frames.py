@@ -24,6 +24,7 @@ from ..media.matte import read_matte
 from ..media.sequence import ImageSequence
 from ..pipeline import FacePipeline, FaceTask, SwappedFrame
 from ..plate import FrameSource, Plate
+from ..provenance.attributes import settings_hash
 from ..report.thumbs import matte_thumbnail, thumbnail
 from ..report.values import FaceRow
 from .manifest import FrameRecord
@@ -135,7 +136,11 @@ class FrameWork:
         swapped = self.pipeline.process(frame, [task for _, task in tasks], self._read_holdout(source, frame))
         clock.append(time.perf_counter())
         path = self.outputs[source.number]
-        attributes = {**self.delivery.attributes, "faceplate/plateFrame": source.source}
+        attributes = {
+            **self.delivery.attributes,
+            "faceplate/plateFrame": source.source,
+            "faceplate/settingsHash": settings_hash(asdict(self.settings.at(source.number))),
+        }
         delivery = Delivery(self.delivery.layers, attributes, self.delivery.identities)
         write_frame(path, self.plate, frame, swapped, delivery)
         clock.append(time.perf_counter())

@@ -109,8 +109,8 @@ def digest(document: Any) -> str:
 
 
 def job_id(job: ApplyJob, identities: Mapping[Path, Identity]) -> str:
-    """Short id of what the job makes. The frames asked for do not count, nor where files lie: a retry of one frame, or
-    the same job on another machine, is the same job.
+    """Short id of what the job makes. Frames, settings and where files lie do not count: a retry of one frame, a finer
+    setting, or the same job on another machine, is the same job, and frames that come out the same stay as they are.
     """
     return digest(
         {
@@ -120,7 +120,6 @@ def job_id(job: ApplyJob, identities: Mapping[Path, Identity]) -> str:
             "input_space": job.input_space,
             "holdout": [Path(job.holdout.pattern).name, job.holdout.layer] if job.holdout else None,
             "layers": job.layers,
-            "settings": job.settings.to_json(),
             "project": job.project,
         }
     )[:16]

@@ -1,0 +1,67 @@
+"""The faces of one frame put into the plate one over another, with the layers that come of it."""
+
+from __future__ import annotations
+
+import torch
+
+from .swap.base import FaceResult
+from .swap.comp import compose, element, over
+
+
+class Composite:
+    """Accumulates the faces of a frame over the window that holds them all.
+
+    Args:
+        plate: (3, h, w) float32, scene-linear, any value; not changed.
+
+    Attributes:
+        rgb: (3, h, w) the plate with the faces so far; bit for bit the plate where `matte` is 0.
+        face: (3, h, w) premultiplied faces.
+        matte: (h, w) 0..1 where and how far the plate is changed.
+        core: (h, w) largest of the engines' own mattes.
+        occluder: (h, w) largest of what was kept out.
+        st: (2, h, w) UV of the face on top.
+        shares: each identity's visible part of `matte`; they sum to at most 1.
+    """
+
+    def __init__(self, plate: torch.Tensor) -> None:
+        _, height, width = plate.shape
+        self.rgb = plate.clone()
+        self._rgba = plate.new_zeros((4, height, width))
+        self.core = plate.new_zeros((height, width))
+        self.occluder = plate.new_zeros((height, width))
+        self.st = plate.new_zeros((2, height, width))
+        self.shares: dict[str, torch.Tensor] = {}
+
+    @property
+    def face(self) -> torch.Tensor:
+        return self._rgba[:3]
+
+    @property
+    def matte(self) -> torch.Tensor:
+        return self._rgba[3]
+
+    def add(
+        self, name: str, at: tuple[slice, slice], edited: torch.Tensor, matte: torch.Tensor, result: FaceResult
+    ) -> None:
+        """Put one face over those before it.
+
+        Args:
+            name: of the identity.
+            at: rows and columns of its crop in the window.
+            edited: (3, h, w) its change carried back to the plate.
+            matte: (h, w) final.
+            result: of the engine, for the layers.
+        """
+        rows, columns = at
+        self.rgb[:, rows, columns] = compose(self.rgb[:, rows, columns], edited, matte)
+        self._rgba[:, rows, columns] = over(element(edited, matte), self._rgba[:, rows, columns])
+        self.core[rows, columns] = torch.maximum(self.core[rows, columns], result.matte_core)
+        self.occluder[rows, columns] = torch.maximum(self.occluder[rows, columns], result.matte_occluder)
+        if result.st is not None:
+            known = (result.st > 0).any(0)
+            self.st[:, rows, columns] = torch.where(known, result.st, self.st[:, rows, columns])
+        for share in self.shares.values():
+            share[rows, columns] *= 1.0 - matte
+        own = self.shares.setdefault(name, torch.zeros_like(self.core))
+        own[rows, columns] += matte
