@@ -34,12 +34,12 @@ def pictures(size: int, astronaut: NDArray[np.uint8], pool: SessionPool) -> list
     """The astronaut, her face, and noise, as (1, 3, size, size) in 0..1."""
     (x, y), side, _ = best_face(pool.get("face_detector"), astronaut)
     rows, columns = (slice(int(middle - side / 2), int(middle + side / 2)) for middle in (y, x))
-    crops = [astronaut, astronaut[rows, columns]]
-    scaled = [
-        np.asarray(cv2.resize(crop, (size, size), interpolation=cv2.INTER_AREA), np.float32) / 255 for crop in crops
-    ]
-    noise = np.random.default_rng(0).random((size, size, 3), np.float32)
-    return [np.ascontiguousarray(picture.transpose(2, 0, 1)[None], np.float32) for picture in [*scaled, noise]]
+    found = []
+    for crop in (astronaut, astronaut[rows, columns]):
+        scaled = cv2.resize(crop, (size, size), interpolation=cv2.INTER_AREA)
+        found.append(np.asarray(scaled, np.float32) / np.float32(255))
+    found.append(np.random.default_rng(0).random((size, size, 3), np.float32))
+    return [np.ascontiguousarray(picture.transpose(2, 0, 1)[None]) for picture in found]
 
 
 @pytest.mark.parametrize("model_id", TOLERANCES)

@@ -1,6 +1,9 @@
 """Nets run where they were asked to, say so, and their failures are ours."""
 
 import dataclasses
+import hashlib
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -60,6 +63,12 @@ def test_batch_equals_singles_exactly(pool: SessionPool, model_id: str) -> None:
         single = net.run({"image": images[i : i + 1]})
         for name, value in single.items():
             np.testing.assert_array_equal(batch[name][i : i + 1], value)
+
+
+def test_importing_loads_no_heavy_package() -> None:
+    code = "import sys, faceplate.models.sessions, faceplate.models.convert; print(*sys.modules)"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {"torch", "onnxruntime", "onnx", "tflite"} & set(result.stdout.split())
 
 
 def test_net_is_loaded_once(pool: SessionPool) -> None:
@@ -220,8 +229,6 @@ def test_memory_that_really_runs_out_is_a_device_error(pool: SessionPool) -> Non
 
 def write_net(folder: Path, change: Callable[[bytes], bytes]) -> ModelStore:
     """A store with one changed net and a card that agrees with its hash."""
-    import hashlib
-
     card = load_catalogue()["selfie"]
     content = change(ModelStore().path("selfie").read_bytes())
     (folder / "changed.onnx").write_bytes(content)
