@@ -21,7 +21,7 @@ from .atomic import atomic_write, output_error
 from .exr_layout import PartLayout, read_layout
 from .exr_values import ExrCarrier, ExrLayer, ExrPart, Plane, to_half
 
-__all__ = ["Compression", "ExrLayer", "read_exr", "to_half", "write_exr"]
+__all__ = ["RESERVED_ATTRIBUTES", "Compression", "ExrLayer", "read_exr", "to_half", "write_exr"]
 
 Compression = Literal["none", "rle", "zips", "zip", "piz", "pxr24", "htj2k256", "htj2k32", "zstd", "dwaa", "dwab"]
 
@@ -45,7 +45,20 @@ _STRUCTURE = ("channels", "chunkCount", "version")
 # Attributes that the parts of one file must have in common, and the name of the part for added layers.
 _SHARED = ("displayWindow", "pixelAspectRatio", "timeCode", "chromaticities")
 _LAYER_PART = "faceplate"
-_RESERVED = frozenset((*_STRUCTURE, "compression", "dataWindow", "displayWindow", "lineOrder", "name", "tiles", "type"))
+RESERVED_ATTRIBUTES = frozenset(
+    (
+        *_STRUCTURE,
+        "compression",
+        "dataWindow",
+        "displayWindow",
+        "lineOrder",
+        "name",
+        "pixelAspectRatio",
+        "tiles",
+        "type",
+    )
+)
+"""Names that `write_exr` does not take as attributes: they follow from the pixels and its other arguments."""
 
 
 def read_exr(path: str | os.PathLike[str], number: int | None = None) -> StoredImage:
@@ -142,7 +155,7 @@ def _check_types(path: Path, names: Sequence[str], types: Mapping[str, np.dtype[
 
 
 def _can_interleave(layout: Sequence[PartLayout]) -> bool:
-    """Whether each layer's R, G, B(, A) have one type: only then the binding can give them as one array."""
+    """Whether the binding can give each layer's R, G, B(, A) as one array: one type, and a name that is free."""
     for part in layout:
         types = {channel.name: channel.dtype for channel in part.channels}
         for name in types:
@@ -150,7 +163,7 @@ def _can_interleave(layout: Sequence[PartLayout]) -> bool:
             group = {types.get(prefix + component) for component in "RGB"}
             if name.endswith("R") and None not in group:
                 group.add(types.get(prefix + "A", types[name]))
-                if len(group) > 1:
+                if len(group) > 1 or prefix[:-1] in types or prefix in ("RGB.", "RGBA."):
                     return False
     return True
 
@@ -264,7 +277,7 @@ def _check_layers(layers: Sequence[ExrLayer], window: Box) -> None:
 
 def _set_attributes(header: dict[str, Any], attributes: Mapping[str, Any]) -> None:
     for name, value in attributes.items():
-        if name in _RESERVED or not 0 < len(name.encode()) < 256:
+        if name in RESERVED_ATTRIBUTES or not 0 < len(name.encode()) < 256:
             raise ValueError(f"{name!r} cannot be set as an attribute")
         if isinstance(value, int) and not -(2**31) <= value < 2**31:
             raise ValueError(f"attribute {name} does not fit 32 bits: {value}")
@@ -298,9 +311,9 @@ def _split(channels: Mapping[str, Plane], layers: Sequence[ExrLayer], plate: Map
     """The kept channels, without those that a layer or the plate replaces."""
     kept: dict[str, Plane] = {}
     for key, plane in channels.items():
-        layer, _, component = key.rpartition(".")
-        prefix = f"{layer}." if layer else ""
-        single = {key: plane} if plane.ndim == 2 else {prefix + c: plane[..., i] for i, c in enumerate(component)}
+        single = {key: plane}
+        if plane.ndim == 3:
+            single = {f"{key}.{name}": plane[..., index] for index, name in enumerate("RGBA"[: plane.shape[2]])}
         replaced = [name for name in single if name in plate or any(added.covers(name) for added in layers)]
         if replaced:
             kept |= {name: value for name, value in single.items() if name not in replaced}

@@ -43,7 +43,7 @@ class ExrPart:
 
     Attributes:
         header: attributes in the binding's types.
-        channels: without the plate's; (H, W), or (H, W, 3 or 4) under "layer.RGB" or "layer.RGBA".
+        channels: without the plate's; (H, W), or (H, W, 3 or 4) under the layer's name.
     """
 
     header: Mapping[str, Any]
