@@ -163,8 +163,8 @@ def carry_back(
 
     Returns:
         Float32, same shape, scene-linear in the plate's space, unbounded. Bit for bit the plate where `before` equals
-        `after` in all channels. Elsewhere finite: an infinity counts as the largest half, a NaN as 0, so the
-        model's paint heals it.
+        `after` in all channels (of a half NaN torch keeps that it is one, not its payload). Elsewhere finite:
+        an infinity counts as the largest half, a NaN as 0, so that the model's paint heals it.
 
     Raises:
         ColourSpaceError: `from_709` is more than a matrix.
@@ -176,14 +176,20 @@ def carry_back(
     return result
 
 
+def _carry_dense(
+    plate: torch.Tensor, before: torch.Tensor, after: torch.Tensor, matrix: Matrix, exposure: float
+) -> torch.Tensor:
+    """`carry_back` of pixels (3, n), each by the full formula."""
+    broken = (before != after).any(0) & ~torch.isfinite(plate).all(0)
+    return _mixed(torch.where(broken, _finite(plate), plate.float()), before, after, matrix, exposure)
+
+
 def _carry_image(
     plate: torch.Tensor, before: torch.Tensor, after: torch.Tensor, out: torch.Tensor, matrix: Matrix, exposure: float
 ) -> None:
     """`carry_back` of one picture, all (3, n), into `out`."""
     if plate.device.type != "cpu":
-        broken = (before != after).any(0) & ~torch.isfinite(plate).all(0)
-        pixels = torch.where(broken, _finite(plate), plate.float())
-        out.copy_(_mixed(pixels, before, after, matrix, exposure))
+        out.copy_(_carry_dense(plate, before, after, matrix, exposure))
         return
     in_plate = matrix.scaled(1 / exposure)
     score = torch.empty_like(out[0])
@@ -203,9 +209,7 @@ def _carry_image(
     if few.size:
         chosen = torch.from_numpy(few)
         pixels, old, new = (part.index_select(1, chosen) for part in (plate, before, after))
-        if not finite:
-            pixels = torch.where((old == new).all(0), pixels.float(), _finite(pixels))
-        out.index_copy_(1, chosen, _mixed(pixels.float(), old, new, matrix, exposure))
+        out.index_copy_(1, chosen, _carry_dense(pixels, old, new, matrix, exposure))
 
 
 def face_median(linear709: torch.Tensor, weight: torch.Tensor | None = None) -> float:
