@@ -1,0 +1,84 @@
+"""Regions of interest: the turned square around a face that a net looks at.
+
+Squares live in *unsqueezed* pixels: plate x multiplied by the pixel aspect, plate y as it is, so that a circle is
+round and an angle is an angle on anamorphic plates too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..face import Detection
+from . import topology
+from .view import Affine
+
+Array = NDArray[np.float64]
+
+MESH_ROI_SCALE = 1.5
+"""Side of the landmark net's crop over the longer side of the face: what the net was trained with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Roi:
+    """A turned square.
+
+    Attributes:
+        u: centre, unsqueezed px.
+        v: centre, px.
+        side: px.
+        angle: radians, clockwise on screen; 0 is upright.
+    """
+
+    u: float
+    v: float
+    side: float
+    angle: float
+
+    def matrix(self, size: int, pixel_aspect: float) -> Affine:
+        """(2, 3) from px of a crop of `size` px a side to plate px."""
+        cos, sin = np.cos(self.angle) * self.side / size, np.sin(self.angle) * self.side / size
+        linear = np.array([[cos, -sin], [sin, cos]])
+        offset = np.array([self.u, self.v]) - linear @ (size / 2, size / 2)
+        affine = np.hstack([linear, offset[:, None]])
+        affine[0] /= pixel_aspect
+        return affine
+
+
+def unsqueeze(points: NDArray[np.floating[Any]], pixel_aspect: float) -> Array:
+    """(N, 2 or 3) plate px to unsqueezed px, float64."""
+    out = np.array(points, np.float64)
+    out[:, 0] *= pixel_aspect
+    return out
+
+
+def squeeze(points: NDArray[np.floating[Any]], pixel_aspect: float) -> Array:
+    """The inverse of `unsqueeze`."""
+    out = np.array(points, np.float64)
+    out[:, 0] /= pixel_aspect
+    return out
+
+
+def roi_from_landmarks(landmarks: NDArray[np.floating[Any]], pixel_aspect: float) -> Roi:
+    """The square for the landmark net around landmarks (468 or more points, plate px)."""
+    face = unsqueeze(landmarks[: topology.FACE_POINTS, :2], pixel_aspect)
+    axis = face[263] - face[33]
+    angle = float(np.arctan2(axis[1], axis[0]))
+    cos, sin = np.cos(angle), np.sin(angle)
+    upright = face @ np.array([[cos, -sin], [sin, cos]])
+    low, high = upright.min(0), upright.max(0)
+    u, v = np.array([[cos, -sin], [sin, cos]]) @ ((low + high) / 2)
+    return Roi(float(u), float(v), float((high - low).max()) * MESH_ROI_SCALE, angle)
+
+
+def roi_from_detection(seen: Detection, pixel_aspect: float) -> Roi:
+    """The square for the landmark net around a detector's box, turned so that the eyes lie level."""
+    return Roi(
+        seen.centre[0] * pixel_aspect,
+        seen.centre[1],
+        max(seen.size) * MESH_ROI_SCALE,
+        float(np.radians(seen.angle_deg)),
+    )

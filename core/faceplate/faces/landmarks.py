@@ -1,0 +1,138 @@
+"""Dense landmarks: the mesh net on a turned square around each face.
+
+The net's answer depends a little on where its square lies, and the next square is made from its answer. So the square
+is moved until it is at rest, and the last answer is the mean over a few squares spread around that place: measured on
+a moving plate with grain (400 px face), five squares halve the jitter of one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .crop import Roi, roi_from_landmarks
+from .nets import Net, sigmoid, to_input
+from .view import PlateView
+
+CROP = 192
+_BATCH = 20
+# Offsets of the squares: u and v in sides, side as a factor - 1, angle in radians.
+_SPREAD = (
+    (0.0, 0.0, 0.0, 0.0),
+    (0.04, 0.04, 0.06, 0.06),
+    (-0.04, -0.04, 0.06, -0.06),
+    (0.04, -0.04, -0.06, -0.06),
+    (-0.04, 0.04, -0.06, 0.06),
+)
+_AT_REST = 0.02
+_TURN_AT_REST = np.radians(3.0)
+
+
+@dataclass(frozen=True, slots=True)
+class LandmarkSettings:
+    """How landmarks are measured.
+
+    Attributes:
+        min_score: presence below which there is no face.
+        iterations: most squares tried until the place is at rest.
+        squares: the last answer is the mean over so many squares, 1..5.
+    """
+
+    min_score: float = 0.5
+    iterations: int = 4
+    squares: int = 5
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MeshFace:
+    """Landmarks of one face in one picture.
+
+    Attributes:
+        landmarks: (478, 3) float64, plate px, z in unsqueezed px.
+        score: presence 0..1.
+        roi: the square that they were measured in.
+    """
+
+    landmarks: NDArray[np.float64]
+    score: float
+    roi: Roi
+
+
+def measure(view: PlateView, net: Net, rois: Sequence[Roi]) -> list[MeshFace]:
+    """One net run a square: landmarks and presence as the net gives them."""
+    found = []
+    for first in range(0, len(rois), _BATCH):
+        batch = rois[first : first + _BATCH]
+        matrices = [roi.matrix(CROP, view.pixel_aspect) for roi in batch]
+        out = net.run({"image": to_input([view.sample(matrix, (CROP, CROP)) for matrix in matrices], net.card)})
+        scores = sigmoid(out["presence"].reshape(-1))
+        for roi, matrix, points, score in zip(
+            batch, matrices, out["landmarks"].astype(np.float64), scores, strict=True
+        ):
+            plane = points[:, :2] @ matrix[:, :2].T + matrix[:, 2]
+            depth = points[:, 2:] * (roi.side / CROP)
+            found.append(MeshFace(np.hstack([plane, depth]), float(score), roi))
+    return found
+
+
+def locate(view: PlateView, net: Net, rois: Sequence[Roi], settings: LandmarkSettings) -> list[MeshFace | None]:
+    """Landmarks of the faces near the given squares.
+
+    Returns:
+        One a square, in order; None where the net sees no face there.
+    """
+    places: list[Roi | None] = list(rois)
+    moving = list(range(len(rois)))
+    for _ in range(settings.iterations):
+        if not moving:
+            break
+        faces = measure(view, net, [roi for roi in (places[index] for index in moving) if roi is not None])
+        still = []
+        for index, face in zip(moving, faces, strict=True):
+            following = _follow(face, view.pixel_aspect) if face.score >= settings.min_score else None
+            places[index] = following
+            if following is not None and not _at_rest(face.roi, following):
+                still.append(index)
+        moving = still
+    return _measure_mean(view, net, places, settings)
+
+
+def _measure_mean(
+    view: PlateView, net: Net, places: Sequence[Roi | None], settings: LandmarkSettings
+) -> list[MeshFace | None]:
+    kept = [roi for roi in places if roi is not None]
+    spread = [_shifted(roi, *offset) for roi in kept for offset in _SPREAD[: settings.squares]]
+    faces = measure(view, net, spread)
+    means = []
+    for number, roi in enumerate(kept):
+        group = faces[number * settings.squares : (number + 1) * settings.squares]
+        score = float(np.mean([face.score for face in group]))
+        mean = MeshFace(np.mean([face.landmarks for face in group], axis=0), score, roi)
+        means.append(mean if score >= settings.min_score else None)
+    ready = iter(means)
+    return [None if roi is None else next(ready) for roi in places]
+
+
+def _shifted(roi: Roi, right: float, down: float, grow: float, turn: float) -> Roi:
+    return Roi(roi.u + right * roi.side, roi.v + down * roi.side, roi.side * (1 + grow), roi.angle + turn)
+
+
+def _follow(face: MeshFace, pixel_aspect: float) -> Roi | None:
+    """The square that the landmarks ask for; None where they have run away."""
+    following = roi_from_landmarks(face.landmarks, pixel_aspect)
+    return following if 0.4 < following.side / face.roi.side < 2.5 else None
+
+
+def _at_rest(before: Roi, after: Roi) -> bool:
+    moved = max(abs(after.u - before.u), abs(after.v - before.v), abs(after.side - before.side))
+    turned = abs((after.angle - before.angle + np.pi) % (2 * np.pi) - np.pi)
+    return moved <= _AT_REST * before.side and turned <= _TURN_AT_REST
+
+
+def same_face(a: MeshFace, b: MeshFace) -> bool:
+    """True where two results lie on the same face: their centres closer than a third of the smaller square."""
+    distance = np.hypot(a.roi.u - b.roi.u, a.roi.v - b.roi.v)
+    return bool(distance < 0.33 * min(a.roi.side, b.roi.side))
