@@ -19,6 +19,8 @@ from typing import Literal
 
 import cv2
 import numpy as np
+from numpy.typing import NDArray
+
 from faceplate.demo.exr import time_code, write_half_exr
 from faceplate.demo.grain import add_grain
 from faceplate.demo.portrait import (
@@ -29,7 +31,6 @@ from faceplate.demo.portrait import (
     portrait_landmarks,
 )
 from faceplate.frame import Box, Frame
-from numpy.typing import NDArray
 
 Motion = Literal["static", "linear", "sine", "rotate", "cut"]
 Occluder = Literal["microphone", "hand"]
