@@ -19,7 +19,7 @@ from ...frame import Box
 from ...job import SwapSettings
 from ..base import FaceCrop, FaceResult
 from .facing import facing
-from .fields import blur, enlarge, sample, shrink, smoothstep
+from .fields import Enlarger, blur, sample, shrink, smoothstep, uv_grid
 from .light import light_gain, match_detail
 from .occlusion import Evidence, occluder, refine
 from .prepared import ZONE_ORDER, Prepared, prepare
@@ -29,8 +29,8 @@ from .shape import displacement
 _COARSE_FACE = 96.0
 """Face width in samples that the coarse grid keeps at least, where the face has them."""
 _MAX_STEP = 8
-_MARGIN = 0.22
-"""Plate around the oval that the window holds, fraction of the face width: room for the shape's warp."""
+_MARGIN, _WARP_MARGIN = 0.04, 0.25
+"""Plate around the oval that the window holds, fraction of the face's larger side; more where the shape moves it."""
 _INSET = 0.015
 """Where the matte begins, inside the oval."""
 _SEEN = (0.04, 0.36)
@@ -42,10 +42,19 @@ _LEAST = 1.0 / 512.0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Flow:
-    """Coarse fields of a drawn mesh, each (rows, columns) float32."""
+    """Coarse fields of a drawn mesh, float32.
 
-    u: torch.Tensor
-    v: torch.Tensor
+    Attributes:
+        uv: (2, rows, columns) canonical, v down; runs on a little outside the face.
+        at: the same as `fields.uv_grid`.
+        edge: (rows, columns) distance to the outline in face widths, negative outside.
+        seen: (rows, columns) cosine between skin and viewer.
+        moved: (2, rows, columns) px by which the shape moved the mesh.
+        inside: (rows, columns) 1 on the face.
+    """
+
+    uv: torch.Tensor
+    at: torch.Tensor
     edge: torch.Tensor
     seen: torch.Tensor
     moved: torch.Tensor
@@ -103,9 +112,9 @@ class MeshEngine:
         return prepare(identity, self._device)
 
     def window(self, landmarks: Points, settings: SwapSettings) -> Box:
-        """The face's bounds grown by 22 % of its larger side, plate px; the matte is 0 well before its edge."""
+        """The bounds of the face grown, plate px; more where `shape` moves the plate. The matte is 0 before its edge."""
         low, high = landmarks[: topology.FACE_POINTS, :2].min(0), landmarks[: topology.FACE_POINTS, :2].max(0)
-        margin = _MARGIN * float((high - low).max()) + 4.0
+        margin = (_WARP_MARGIN if settings.shape > 0 else _MARGIN) * float((high - low).max()) + _MAX_STEP
         return Box(*(math.floor(value - margin) for value in low), *(math.ceil(value + margin) for value in high))
 
     def swap(self, crops: Sequence[FaceCrop], prepared: Prepared) -> list[FaceResult]:
@@ -132,23 +141,24 @@ def _swap_one(crop: FaceCrop, prepared: Prepared) -> FaceResult:
     move = None
     if settings.shape > 0:
         move = displacement(place.landmarks, prepared.shape, settings.shape * fade, place.aspect)
+    enlarge = Enlarger(place.height, place.width)
     plate_flow = _flow(place, None, view.device)
     flow = plate_flow if move is None else _flow(place, move, view.device)
     coarse_view = shrink(view, place.step)
-    masks = dict(zip((*ZONE_ORDER, "coverage"), sample(prepared.masks, flow.u, flow.v), strict=True))
+    masks = dict(zip((*ZONE_ORDER, "coverage"), sample(prepared.masks, flow.at), strict=True))
     blocked = _occluder(crop, place, plate_flow, coarse_view, prepared)
 
     core = _core(flow, masks, settings, place) * fade
-    ground, warp_matte = (view, None) if move is None else _warp(view, flow, place)
+    ground, warp_matte = (view, None) if move is None else _warp(view, flow, place, enlarge)
     coarse_ground = coarse_view if move is None else shrink(ground, place.step)
-    source, stops = _skin(place, flow, masks, ground, coarse_ground, core * (1.0 - blocked), settings, prepared)
+    fine = enlarge(torch.cat([flow.uv, core[None], flow.edge[None]]), place.step)
+    bare = core * (1.0 - blocked) * (1.0 - masks["features"])
+    source, stops = _skin(place, flow.edge, fine, bare, ground, coarse_ground, settings, prepared, enlarge)
 
-    fine = enlarge(torch.stack([core, flow.edge]), place.step, place.height, place.width)
-    core_fine = fine[0].sub_(_LEAST).mul_(1.0 / (1.0 - 2.0 * _LEAST)).clamp_(0.0, 1.0)
+    core_fine = fine[2].sub_(_LEAST).mul_(1.0 / (1.0 - 2.0 * _LEAST)).clamp_(0.0, 1.0)
     if warp_matte is not None:
         source = torch.lerp(ground, source, core_fine)
         core_fine = torch.maximum(core_fine, warp_matte * fade)
-    occluded = bool(settings.occluders) and float(blocked.max()) > 0.0
     facts = {
         "source_px": float(prepared.detail_px),
         "face_px": place.face_px,
@@ -156,8 +166,11 @@ def _swap_one(crop: FaceCrop, prepared: Prepared) -> FaceResult:
         "exposure_stops": stops,
         "occluded": float((blocked * core).sum() / core.sum().clamp(min=1e-3)),
     }
-    blocked_fine = refine(blocked, coarse_view, view, place.face_px / place.step, place.step) if occluded else None
-    return _deliver(crop, place, source, core_fine, blocked_fine, _st(flow, place, fine[1]), facts)
+    blocked_fine = None
+    if settings.occluders and float(blocked.max()) > 0.0:
+        blocked_fine = refine(blocked, coarse_view, view, place.face_px / place.step, place.step, enlarge)
+    st = torch.stack([fine[0], 1.0 - fine[1]]).mul_(fine[3] > 0).clamp_(0.0, 1.0)
+    return _deliver(crop, place, source, core_fine, blocked_fine, st, facts)
 
 
 def _yaw_fade(yaw_deg: float, settings: SwapSettings) -> float:
@@ -183,6 +196,9 @@ def _place(crop: FaceCrop) -> _Place | None:
     step = 1
     while step < _MAX_STEP and face_px / (2 * step) >= _COARSE_FACE:
         step *= 2
+    # whole blocks, where the crop has room, so that all coarse grids share one enlargement
+    room = np.minimum(-(high - low) % (2 * step), np.array([width, height]) - high)
+    high = high + room
     landmarks = crop.landmarks - np.array([low[0], low[1], 0], np.float32)
     return _Place(
         slice(int(low[1]), int(high[1])),
@@ -220,7 +236,7 @@ def _flow(place: _Place, move: NDArray[np.float32] | None, device: torch.device)
     face = inside & (fields[3] > 0)
     # uncovered samples lie outside whatever their neighbours say
     edge_field = torch.where(inside, fields[3], _OUTSIDE)
-    return _Flow(fields[0], fields[1], edge_field, fields[2], fields[4:6], face.to(fields.dtype))
+    return _Flow(fields[:2], uv_grid(fields[0], fields[1]), edge_field, fields[2], fields[4:6], face.to(fields.dtype))
 
 
 def _edge_distance(points: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -249,9 +265,9 @@ def _occluder(
     crop: FaceCrop, place: _Place, flow: _Flow, coarse_view: torch.Tensor, prepared: Prepared
 ) -> torch.Tensor:
     if not crop.settings.occluders:
-        return torch.zeros_like(flow.u)
-    masks = dict(zip(ZONE_ORDER, sample(prepared.masks[: len(ZONE_ORDER)], flow.u, flow.v), strict=True))
-    evidence = Evidence(flow.u, flow.v, flow.inside * (flow.seen > 0.15), masks["cheeks"], masks["exposed"])
+        return torch.zeros_like(flow.edge)
+    masks = dict(zip(ZONE_ORDER, sample(prepared.masks[: len(ZONE_ORDER)], flow.at), strict=True))
+    evidence = Evidence(flow.at, flow.inside * (flow.seen > 0.15), masks["cheeks"], masks["exposed"])
     tolerance = torch.maximum(prepared.masks[0], prepared.masks[1])
     return occluder(
         coarse_view,
@@ -264,7 +280,7 @@ def _occluder(
     )
 
 
-def _warp(view: torch.Tensor, flow: _Flow, place: _Place) -> tuple[torch.Tensor, torch.Tensor]:
+def _warp(view: torch.Tensor, flow: _Flow, place: _Place, enlarge: Enlarger) -> tuple[torch.Tensor, torch.Tensor]:
     """The plate moved with the mesh, dying out around it, and where it moved: (3, h, w), (h, w)."""
     height, width = place.height, place.width
     coarse_face = place.face_px / place.step
@@ -277,7 +293,7 @@ def _warp(view: torch.Tensor, flow: _Flow, place: _Place) -> tuple[torch.Tensor,
     frame = _frame_fade(weight)
     move = soft[:2] / soft[2] * frame
     moved = blur((move.abs().amax(0) > 0.02).to(view.dtype)[None], 0.01 * coarse_face, place.aspect)[0]
-    fine = enlarge(torch.cat([move, moved[None]]), place.step, height, width)
+    fine = enlarge(torch.cat([move, moved[None]]), place.step)
     x = torch.arange(width, dtype=view.dtype, device=view.device) + 0.5
     y = torch.arange(height, dtype=view.dtype, device=view.device) + 0.5
     grid = torch.stack([(x[None] - fine[0]) * (2.0 / width) - 1.0, (y[:, None] - fine[1]) * (2.0 / height) - 1.0], -1)
@@ -296,33 +312,25 @@ def _frame_fade(like: torch.Tensor) -> torch.Tensor:
 
 def _skin(
     place: _Place,
-    flow: _Flow,
-    masks: dict[str, torch.Tensor],
+    edge: torch.Tensor,
+    fine: torch.Tensor,
+    bare: torch.Tensor,
     ground: torch.Tensor,
     coarse_ground: torch.Tensor,
-    free: torch.Tensor,
     settings: SwapSettings,
     prepared: Prepared,
+    enlarge: Enlarger,
 ) -> tuple[torch.Tensor, float]:
     """The identity's skin in the plate's light: (3, h, w), and the mean gain in stops."""
-    at = enlarge(torch.stack([flow.u, flow.v]), place.step, place.height, place.width)
-    source = sample(prepared.texture_for(place.face_px), at[0], at[1])
-    bare = free * (1.0 - masks["features"])
-    gain = light_gain(
-        coarse_ground, shrink(source, place.step), bare, flow.edge, place.face_px / place.step, place.aspect
-    )
+    source = prepared.skin(uv_grid(fine[0], fine[1]), place.face_px)
+    gain = light_gain(coarse_ground, shrink(source, place.step), bare, edge, place.face_px / place.step, place.aspect)
     if settings.colour < 1:
         gain = gain.pow(settings.colour)
-    source.mul_(enlarge(gain, place.step, place.height, place.width))
+    source.mul_(enlarge(gain, place.step))
     if settings.detail > 0:
-        source = match_detail(source, ground, bare, settings.detail)
+        source = match_detail(source, ground, bare, settings.detail, enlarge)
     stops = float((torch.log2(gain[1].clamp(min=1e-6)) * bare).sum() / bare.sum().clamp(min=1e-3))
     return source, stops
-
-
-def _st(flow: _Flow, place: _Place, edge: torch.Tensor) -> torch.Tensor:
-    at = enlarge(torch.stack([flow.u, 1.0 - flow.v]), place.step, place.height, place.width)
-    return at.mul_(edge > 0).clamp_(0.0, 1.0)
 
 
 def _deliver(

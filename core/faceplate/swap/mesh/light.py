@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch
 
-from .fields import blur, enlarge, shrink, smoothstep
+from .fields import Enlarger, blur, shrink, smoothstep
 
 _WIDE, _NARROW = 0.09, 0.035
 """Sigma of the light that is carried over, fraction of the face width: in the middle of the face, and at its edge."""
@@ -51,55 +49,46 @@ def light_gain(
     return torch.lerp(gain(_NARROW), gain(_WIDE), inner)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Bands:
-    """A picture and its two finest octaves' parents."""
-
-    half: torch.Tensor
-    base: torch.Tensor
-
-
-def match_detail(source: torch.Tensor, view: torch.Tensor, weight: torch.Tensor, amount: float) -> torch.Tensor:
+def match_detail(
+    source: torch.Tensor, view: torch.Tensor, weight: torch.Tensor, amount: float, enlarge: Enlarger
+) -> torch.Tensor:
     """Give the source the fine-scale energy of the plate: soften it where it is sharper, and carry the plate's own
     grain over. Nothing is synthesised, so a still plate gives a still result.
+
+    The finest octave of the source is kept by the factor that leaves room for the plate's residual, so that both
+    together have the plate's energy; the second octave is only ever softened.
 
     Args:
         source: (3, h, w) linear light, already in the plate's light; changed in place.
         view: (3, h, w) linear light.
         weight: (rows, columns) 0..1, bare skin, any coarse grid of the same picture.
         amount: 0..1.
+        enlarge: to the size of `view`.
 
     Returns:
-        (3, h, w).
+        (3, h, w), `source` itself.
     """
-    height, width = view.shape[1:]
-    seen, made = _halves(view), _halves(source)
-    grain = view - enlarge(seen.half, 2, height, width)
-    own = source.sub_(enlarge(made.half, 2, height, width))
-    middle_view = seen.half - enlarge(seen.base, 2, *seen.half.shape[1:])
-    middle = made.half - enlarge(made.base, 2, *made.half.shape[1:])
-    fine_view, fine_source = _energy(grain, weight), _energy(own, weight)
-    keep_fine = (0.8 * fine_view / fine_source.clamp(min=1e-9)).clamp(max=1.0)
+    seen, made = shrink(view, 2), shrink(source, 2)
+    halves = Enlarger(*seen.shape[1:])
+    seen_green, made_green = seen[1:2], made[1:2]
+    grain = enlarge(seen, 2).neg_().add_(view)
+    fine_view = _energy(grain[1:2], weight)
+    fine_source = _energy(source[1:2] - enlarge(made_green, 2), weight).clamp(min=1e-9)
+    middle = made - halves(shrink(made, 2), 2)
+    middle_view = _energy(seen_green - halves(shrink(seen_green, 2), 2), weight)
+    keep_middle = (1.1 * middle_view / _energy(middle[1:2], weight).clamp(min=1e-9)).clamp(max=1.0)
+    keep_fine = (0.8 * fine_view / fine_source).clamp(max=1.0)
     share = (1.0 - (keep_fine * fine_source / fine_view.clamp(min=1e-9)).square()).clamp(min=0.0).sqrt()
-    keep_middle = (1.1 * _energy(middle_view, weight) / _energy(middle, weight).clamp(min=1e-9)).clamp(max=1.0)
-    half = made.half - middle.mul_((1.0 - keep_middle) * amount)
-    limit = float(_GRAIN_LIMIT * fine_view)
-    result = enlarge(half, 2, height, width)
-    result.add_(own.mul_(1.0 - (1.0 - keep_fine) * amount))
-    return result.add_(grain.clamp_(-limit, limit).mul_(share * amount)).clamp_(min=0.0)
-
-
-def _halves(image: torch.Tensor) -> _Bands:
-    half = shrink(image, 2)
-    return _Bands(half, shrink(half, 2))
+    lost = (1.0 - keep_fine) * amount
+    limit = _GRAIN_LIMIT * fine_view
+    smooth = made.mul_(lost).sub_(middle.mul_((1.0 - keep_middle) * amount))
+    source.mul_(1.0 - lost).add_(enlarge(smooth, 2))
+    return source.add_(grain.clamp_(-limit, limit).mul_(share * amount)).clamp_(min=0.0)
 
 
 def _energy(residual: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
-    """Mean absolute value of the green channel over the weight, scalar tensor."""
-    size = residual[1:2].abs()
-    factor = 1
+    """Mean absolute value of (1, h, w) over the weight, scalar tensor."""
+    size = residual.abs()
     while size.shape[1] > weight.shape[0]:
-        size, factor = shrink(size, 2), factor * 2
-    rows, columns = size.shape[1:]
-    weight = weight[:rows, :columns] if weight.shape[0] == rows else shrink(weight[None], weight.shape[0] // rows)[0]
+        size = shrink(size, 2)
     return (size[0] * weight).sum() / weight.sum().clamp(min=1e-3)

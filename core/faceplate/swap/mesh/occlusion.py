@@ -15,7 +15,7 @@ from torch.nn import functional
 
 from ...face import Appearance, Points
 from ...faces import rectify
-from .fields import blur, enlarge, sample, smoothstep
+from .fields import Enlarger, blur, sample, smoothstep, uv_grid
 
 MEMORY_SIZE = 96
 """Texels a side of `Appearance`."""
@@ -32,16 +32,15 @@ _SKIN_KNEE = (3.6, 5.2)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Evidence:
-    """The coarse fields that the skin evidence needs, all (h, w) float32 on one grid.
+    """The coarse fields that the skin evidence needs, on one grid, (h, w) float32 but for the first.
 
     Attributes:
-        u, v: canonical UV, v down.
+        at: (1, h, w, 2) `fields.uv_grid`.
         inside: 0..1, the drawn face.
         cheeks, exposed: zones.
     """
 
-    u: torch.Tensor
-    v: torch.Tensor
+    at: torch.Tensor
     inside: torch.Tensor
     cheeks: torch.Tensor
     exposed: torch.Tensor
@@ -73,7 +72,7 @@ def occluder(
     found = foreign_to_skin(view, evidence, face_px)
     if appearance is not None:
         unlike = unlike_memory(view, appearance, landmarks, tolerance, step)
-        found = torch.maximum(found, sample(unlike[None], evidence.u, evidence.v)[0])
+        found = torch.maximum(found, sample(unlike[None], evidence.at)[0])
     return found * evidence.inside
 
 
@@ -94,7 +93,7 @@ def foreign_to_skin(view: torch.Tensor, evidence: Evidence, face_px: float) -> t
         far = (apart * torch.linalg.solve(covariance, apart)).sum(0)
         trust = weight / (1.0 + (far / 6.0).square())
     apart = flat - centre[:, None]
-    distance = (apart * torch.linalg.solve(covariance, apart)).sum(0).clamp(min=0.0).sqrt().view_as(evidence.u)
+    distance = (apart * torch.linalg.solve(covariance, apart)).sum(0).clamp(min=0.0).sqrt().view_as(evidence.inside)
     enough = smoothstep(4.0, 16.0, weight.sum())
     return smoothstep(*_SKIN_KNEE, distance) * evidence.exposed * enough
 
@@ -106,7 +105,7 @@ def unlike_memory(
     height, width = view.shape[1:]
     at = rectify.interpolate(landmarks[:, :2], MEMORY_SIZE) / np.float32(step)
     x, y = torch.from_numpy(at).to(view.device).unbind(-1)
-    seen = torch.log2(sample(view, x / width, y / height).clamp(min=_DARKEST))
+    seen = torch.log2(sample(view, uv_grid(x / width, y / height)).clamp(min=_DARKEST))
     median = torch.from_numpy(np.nan_to_num(appearance.median)).to(view.device).permute(2, 0, 1)
     spread = torch.from_numpy(np.nan_to_num(appearance.spread, nan=1.0)).to(view.device)
     known = torch.from_numpy(np.isfinite(appearance.median).all(-1) & rectify.coverage(MEMORY_SIZE)).to(view)
@@ -145,7 +144,9 @@ def _without_light(change: torch.Tensor, known: torch.Tensor) -> torch.Tensor:
     return (flat - plane @ basis).view_as(change)
 
 
-def refine(matte: torch.Tensor, guide: torch.Tensor, view: torch.Tensor, face_px: float, step: int) -> torch.Tensor:
+def refine(
+    matte: torch.Tensor, guide: torch.Tensor, view: torch.Tensor, face_px: float, step: int, enlarge: Enlarger
+) -> torch.Tensor:
     """Bring a coarse matte to the plate's edges (fast guided filter, He and Sun 2015) at full resolution.
 
     Args:
@@ -154,11 +155,11 @@ def refine(matte: torch.Tensor, guide: torch.Tensor, view: torch.Tensor, face_px
         view: (3, H, W) picture.
         face_px: face width in samples of the coarse grid.
         step: fine pixels a coarse sample.
+        enlarge: to the size of `view`.
 
     Returns:
         (H, W) 0..1.
     """
-    height, width = view.shape[1:]
     light = guide.mean(0)
     sigma = max(1.0, 0.025 * face_px)
     moments = torch.stack([light, matte, light * light, light * matte, torch.ones_like(light)])
@@ -168,6 +169,6 @@ def refine(matte: torch.Tensor, guide: torch.Tensor, view: torch.Tensor, face_px
     slope = (product - mean_i * mean_m) / ((square - mean_i.square()).clamp(min=0.0) + floor)
     offset = mean_m - slope * mean_i
     lines = blur(torch.stack([slope, offset, torch.ones_like(light)]), sigma)
-    lines = enlarge(lines[:2] / lines[2].clamp(min=1e-6), step, height, width)
+    lines = enlarge(lines[:2] / lines[2].clamp(min=1e-6), step)
     fine = lines[0].mul_(view.mean(0)).add_(lines[1])
     return fine.sub_(0.03).mul_(1.0 / 0.94).clamp_(0.0, 1.0)

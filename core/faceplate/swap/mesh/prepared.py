@@ -10,6 +10,7 @@ import torch
 
 from ...errors import IdentityError
 from ...face import Identity, Points
+from .fields import sample
 from .pictures import Image, resized, softened
 from .zones import ZONE_SIZE, stretch, zones
 
@@ -23,7 +24,6 @@ class Prepared:
 
     Attributes:
         levels: level k (3, S_k, S_k) float32 linear light, filtered for a face of `widths[k]` px.
-        coarser: level k + 1 brought to the size of level k, for blending; the last one is level k itself.
         widths: face width in px that each level is filtered for, falling by halves.
         masks: (6, ZONE_SIZE, ZONE_SIZE) float32: the zones in ZONE_ORDER, then the texture's coverage.
         shape: (468, 3) float32.
@@ -31,18 +31,18 @@ class Prepared:
     """
 
     levels: tuple[torch.Tensor, ...]
-    coarser: tuple[torch.Tensor, ...]
     widths: tuple[float, ...]
     masks: torch.Tensor
     shape: Points
     detail_px: float
 
-    def texture_for(self, face_px: float) -> torch.Tensor:
-        """(3, S, S) the texture filtered for a face that many px wide."""
+    def skin(self, grid: torch.Tensor, face_px: float) -> torch.Tensor:
+        """The texture at a `fields.uv_grid`, filtered for a face that many px wide: (3, h, w), a new tensor."""
         level = float(np.clip(np.log2(self.widths[0] / max(face_px, 1e-3)), 0.0, len(self.levels) - 1))
-        index = min(int(level), len(self.levels) - 1)
+        index = int(level)
         share = level - index
-        return self.levels[index] if share == 0 else torch.lerp(self.levels[index], self.coarser[index], share)
+        result = sample(self.levels[index], grid)
+        return result if share == 0 else result.lerp_(sample(self.levels[index + 1], grid), share)
 
 
 def prepare(identity: Identity, device: torch.device) -> Prepared:
@@ -69,15 +69,10 @@ def prepare(identity: Identity, device: torch.device) -> Prepared:
     while widths[-1] / 2 >= _SMALLEST / 2:
         widths.append(widths[-1] / 2)
         pictures.append(_for_width(colour, widths[-1]))
-    larger = [
-        resized(after, here.shape[1], here.shape[0])
-        for here, after in zip(pictures, [*pictures[1:], pictures[-1]], strict=True)
-    ]
     coverage = resized(np.asarray(identity.texture.coverage, np.float32), ZONE_SIZE, ZONE_SIZE, cv2.INTER_AREA)
     masks = np.stack([*(getattr(zones(), name) for name in ZONE_ORDER), coverage])
     return Prepared(
         levels=tuple(_upload(picture, device) for picture in pictures),
-        coarser=tuple(_upload(picture, device) for picture in larger),
         widths=tuple(widths),
         masks=torch.from_numpy(masks).to(device),
         shape=identity.shape,

@@ -1,7 +1,7 @@
 """The mesh drawn into pixels: per-point values become fields over the crop.
 
 Written once in torch for every device. Smooth fields are drawn on a coarse grid, continued over their edge (`spill`)
-and enlarged (`fields.enlarge`); the error of that against drawing every pixel is bounded by a test.
+and enlarged (`fields.Enlarger`); the error of that against drawing every pixel is bounded by a test.
 """
 
 from __future__ import annotations

@@ -47,12 +47,12 @@ def skin_mask(picture: Image, landmarks: Points, matte: Mask | None = None) -> M
     size = (width, height)
     points = (landmarks[: topology.FACE_POINTS, :2] - low) * (np.array(size) / (high - low))
     parts = {
-        name: _project(getattr(zones(), name), points, size) for name in ("features", "cheeks", "exposed", "lower")
+        name: _project(getattr(zones(), name), points, size) for name in ("features", "cheeks", "exposed", "sockets")
     }
     parts["face"] = _project(np.ones((ZONE_SIZE, ZONE_SIZE), np.float32), points, size)
     person = None if matte is None else resized(matte[low[1] : high[1], low[0] : high[0]], width, height)
     mask = _cut(small, parts, person)
-    mask *= 1.0 - _thin_dark(small, parts["exposed"]) * (1.0 - parts["features"]) * (1.0 - parts["lower"])
+    mask *= 1.0 - _thin_dark(small, parts["exposed"]) * np.maximum(parts["exposed"], parts["sockets"])
     reach = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (7, 7))
     mask[:] = cv2.erode(mask, reach)
     mask = np.maximum(mask, parts["features"] * (parts["face"] > 0.5))

@@ -18,7 +18,6 @@ _FOREHEAD = (
     *(21, 54, 103, 67, 109, 10, 338, 297, 332, 284, 251),
     *(300, 293, 334, 296, 336, 9, 107, 66, 105, 63, 70),
 )
-_LOWER_FACE = (*(58, 172, 136, 150, 149, 176, 148, 152, 377, 400, 378, 379, 365, 397, 288), *(410, 391, 2, 165, 186))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,7 +30,7 @@ class Zones:
         features: brows, eyes, lips, nostrils with a margin: what is no bare skin on anybody.
         cheeks: bare skin in nearly every picture.
         exposed: forehead and outer band, where hair and hands come in and no expression folds.
-        lower: moustache, chin and jaw, where a beard is skin.
+        sockets: around the eyes down to the cheeks, where the rims of glasses lie.
     """
 
     eyes: Mask
@@ -39,7 +38,7 @@ class Zones:
     features: Mask
     cheeks: Mask
     exposed: Mask
-    lower: Mask
+    sockets: Mask
 
 
 def _polygons(*groups: tuple[int, ...], grow: float = 0.0, soft: float = 0.0, hull: bool = False) -> Mask:
@@ -79,9 +78,9 @@ def zones() -> Zones:
         features=features,
         cheeks=np.maximum(cheeks, bridge) * (1 - features),
         exposed=np.maximum(_polygons(_FOREHEAD, soft=0.012), band).astype(np.float32) * (1 - features),
-        lower=_polygons(_LOWER_FACE, grow=0.02, soft=0.02),
+        sockets=np.clip((0.50 - v) / 0.05, 0.0, 1.0) * (1 - features),
     )
-    for mask in (made.eyes, made.mouth, made.features, made.cheeks, made.exposed, made.lower):
+    for mask in (made.eyes, made.mouth, made.features, made.cheeks, made.exposed, made.sockets):
         mask.flags.writeable = False
     return made
 
