@@ -55,7 +55,8 @@ class Composite:
         """
         rows, columns = at
         self.rgb[:, rows, columns] = compose(self.rgb[:, rows, columns], edited, matte)
-        self._rgba[:, rows, columns] = over(element(edited, matte), self._rgba[:, rows, columns])
+        own = element(edited, matte)
+        self._rgba[:, rows, columns] = over(own, self._rgba[:, rows, columns]) if self.shares else own
         self.core[rows, columns] = torch.maximum(self.core[rows, columns], result.matte_core)
         self.occluder[rows, columns] = torch.maximum(self.occluder[rows, columns], result.matte_occluder)
         if result.st is not None:
@@ -63,5 +64,4 @@ class Composite:
             self.st[:, rows, columns] = torch.where(known, result.st, self.st[:, rows, columns])
         for share in self.shares.values():
             share[rows, columns] *= 1.0 - matte
-        own = self.shares.setdefault(name, torch.zeros_like(self.core))
-        own[rows, columns] += matte
+        self.shares.setdefault(name, torch.zeros_like(self.core))[rows, columns] += matte

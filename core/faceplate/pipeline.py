@@ -94,6 +94,36 @@ class _Clock:
         self._last = now
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Change:
+    """One face's change over `window`; the result's planes are cut to it."""
+
+    task: FaceTask
+    window: Box
+    edited: torch.Tensor
+    matte: torch.Tensor
+    result: FaceResult
+
+
+def _extent(result: FaceResult) -> tuple[slice, slice] | None:
+    """Rows and columns outside which a result changes and knows nothing."""
+    known = result.matte_core if result.st is None else torch.maximum(result.matte_core, result.st.amax(0))
+    rows, columns = known.amax(1).nonzero(), known.amax(0).nonzero()
+    if len(rows) == 0:
+        return None
+    return slice(int(rows[0]), int(rows[-1]) + 1), slice(int(columns[0]), int(columns[-1]) + 1)
+
+
+def _cut(result: FaceResult, rows: slice, columns: slice) -> FaceResult:
+    return FaceResult(
+        edited=result.edited[:, rows, columns].contiguous(),
+        matte_core=result.matte_core[rows, columns],
+        matte_occluder=result.matte_occluder[rows, columns],
+        st=None if result.st is None else result.st[:, rows, columns],
+        facts=result.facts,
+    )
+
+
 class FacePipeline:
     """Replaces the faces of one frame after another.
 
@@ -126,31 +156,27 @@ class FacePipeline:
         Returns:
             The frame with its layers. Pixels where the matte is 0 are the plate's, bit for bit.
         """
-        windows = [self._window(frame, task) for task in tasks]
-        seen = [(task, window) for task, window in zip(tasks, windows, strict=True) if not window.is_empty]
-        if not seen:
-            return untouched(frame)
         clock = _Clock()
-        union = reduce(Box.union, (window for _, window in seen))
-        plate = self._upload(frame, union)
-        clock.lap("upload")
-        comp = Composite(plate)
-        facts: dict[int, Mapping[str, float]] = {}
         to_709 = self.config.to_rec709(frame.colour_space)
         from_709 = self.config.from_rec709(frame.colour_space)
-        for task, window in seen:
-            rows, columns = window.slices(union)
-            under = plate[:, rows, columns]
-            before, result = self._swap(frame, under, window, task, to_709, clock)
-            edited = self._carry(under, before, result, task, from_709)
-            clock.lap("carry back")
-            hold = self._holdout(holdout, frame, window)
-            matte = final_matte(result.matte_core, result.matte_occluder, hold, task.settings.strength)
-            comp.add(task.identity.name, (rows, columns), edited, matte, result)
-            facts[task.track] = {**result.facts, "matte_px": float(matte.sum())}
-            clock.lap("comp")
+        changes = []
+        for task in tasks:
+            window = self._window(frame, task)
+            if not window.is_empty:
+                change = self._change(frame, window, task, holdout, to_709, from_709, clock)
+                if change is not None:
+                    changes.append(change)
+        if not changes:
+            return untouched(frame)
+        union = reduce(Box.union, (change.window for change in changes))
+        comp = Composite(self._upload(frame, union))
+        for change in changes:
+            at = change.window.slices(union)
+            comp.add(change.task.identity.name, at, change.edited, change.matte, change.result)
+        clock.lap("comp")
         swapped = self._download(frame, union, comp)
         clock.lap("download")
+        facts = {c.task.track: {**c.result.facts, "matte_px": float(c.matte.sum())} for c in changes}
         return SwappedFrame(**swapped, facts=facts, seconds=clock.seconds)
 
     def _window(self, frame: Frame, task: FaceTask) -> Box:
@@ -163,13 +189,43 @@ class FacePipeline:
         planes = np.ascontiguousarray(np.moveaxis(frame.crop(window), -1, 0))
         return torch.from_numpy(planes).to(self.device).float()
 
-    def _swap(
-        self, frame: Frame, under: torch.Tensor, window: Box, task: FaceTask, to_709: ColourTransform, clock: _Clock
-    ) -> tuple[torch.Tensor, FaceResult]:
-        """(the view in linear light, what the engine made of it)."""
-        linear = to_linear_view(under, to_709, task.exposure)
-        view = linear if self.engine.encoding == "linear" else encode_display(linear)
+    def _change(
+        self,
+        frame: Frame,
+        window: Box,
+        task: FaceTask,
+        holdout: Plane | None,
+        to_709: ColourTransform,
+        from_709: ColourTransform,
+        clock: _Clock,
+    ) -> _Change | None:
+        """What one face changes, cut down to where it does; None where it changes nothing."""
+        under = self._upload(frame, window)
+        clock.lap("upload")
+        before = to_linear_view(under, to_709, task.exposure)
+        if self.engine.encoding == "display":
+            display = encode_display(before)
+            before = decode_display(display)  # what the engine leaves alone has to come back equal
         clock.lap("view")
+        whole = self._run_engine(frame, window, task, before if self.engine.encoding == "linear" else display)
+        clock.lap("engine")
+        part = _extent(whole)
+        if part is None:
+            return None
+        rows, columns = part
+        result = _cut(whole, rows, columns)
+        inner = Box(window.x0 + columns.start, window.y0 + rows.start, window.x0 + columns.stop, window.y0 + rows.stop)
+        after = result.edited if self.engine.encoding == "linear" else decode_display(result.edited)
+        edited = carry_back(
+            under[:, rows, columns], before[:, rows, columns], after, from_709=from_709, exposure=task.exposure
+        )
+        clock.lap("carry back")
+        hold = self._holdout(holdout, frame, inner)
+        matte = final_matte(result.matte_core, result.matte_occluder, hold, task.settings.strength)
+        clock.lap("comp")
+        return _Change(task, inner, edited, matte, result)
+
+    def _run_engine(self, frame: Frame, window: Box, task: FaceTask, view: torch.Tensor) -> FaceResult:
         corner = np.array([window.x0, window.y0, 0], np.float32)
         crop = FaceCrop(
             view=view,
@@ -182,14 +238,7 @@ class FacePipeline:
             frame=frame.number or 0,
         )
         (result,) = self.engine.swap([crop], self.prepare(task.identity))
-        clock.lap("engine")
-        return (linear if self.engine.encoding == "linear" else decode_display(view)), result
-
-    def _carry(
-        self, under: torch.Tensor, before: torch.Tensor, result: FaceResult, task: FaceTask, from_709: ColourTransform
-    ) -> torch.Tensor:
-        after = result.edited if self.engine.encoding == "linear" else decode_display(result.edited)
-        return carry_back(under, before, after, from_709=from_709, exposure=task.exposure)
+        return result
 
     def _holdout(self, holdout: Plane | None, frame: Frame, window: Box) -> torch.Tensor | None:
         if holdout is None:
