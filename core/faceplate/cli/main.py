@@ -8,8 +8,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-import click
 import typer
+from typer.exceptions import TyperException
 
 from ..errors import Cancelled, FaceplateError, InputError
 from . import analyse, apply, bench, demo, doctor, identity, models, report
@@ -64,9 +64,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except FaceplateError as error:
         print_error(error, as_json=as_json)
         return error.exit_code
-    except click.exceptions.Abort:
+    except typer.Abort:
         return Cancelled.exit_code
-    except click.ClickException as error:
+    except TyperException as error:
         hint = "faceplate --help shows the commands, faceplate COMMAND --help their options"
         print_error(InputError(error.format_message(), hint=hint), as_json=as_json)
         return 2
