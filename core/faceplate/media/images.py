@@ -53,6 +53,14 @@ def read_oiio(path: Path, file_format: str, number: int | None) -> StoredImage:
     spec = file.spec()
     _check_spec(path, spec)
     bit_depth = _bit_depth(spec, file_format)
+    if bit_depth == "uint10" and spec.nchannels == 4 and spec.width % 3 == 1:
+        # Seen with OpenImageIO 3.2.2: it looks for the last sample of each row in the wrong bits of its word.
+        raise UnsupportedImageError(
+            f"OpenImageIO misreads the last alpha of each row of {path}",
+            expected="10 bit RGBA of a width that is no 3n + 1",
+            found=f"width {spec.width}",
+            hint="write the plate as RGB, 16 bit or EXR",
+        )
     stored = file.read_image("uint16" if bit_depth in ("uint10", "uint12") else spec.format)
     message = file.geterror()
     file.close()
