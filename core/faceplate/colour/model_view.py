@@ -145,7 +145,7 @@ def _mixed(
     ratio = new_light.add_(_FLOOR).div_(old_light.add_(_FLOOR)).clamp_(1 / _RATIO_LIMIT, _RATIO_LIMIT)
     scaled = _finite(plate).mul_(1 - gate * ratio).sub_(new.mul_((1 - gate) / exposure))
     change = residual.mul_(1 - weight).addcmul_(scaled, weight)
-    return plate - change.add_(0.0)  # -0 becomes +0, see the top
+    return plate - change
 
 
 def carry_back(

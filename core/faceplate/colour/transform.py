@@ -51,13 +51,13 @@ class ColourTransform:
         """OCIO's lossless CPU processor.
 
         Args:
-            rgb: (..., 3) float32 or float16, any strides, may be read-only: it is copied first, because OCIO writes
+            rgb: (..., 3) float32 or float16, any strides, may be read-only: OCIO gets a copy, because it writes
                 even into read-only arrays.
 
         Returns:
             A new contiguous float32 array of the same shape.
         """
-        given = np.array(rgb, dtype=np.float32, order="C")
+        given = np.ascontiguousarray(rgb, dtype=np.float32)
         if given.shape[-1:] != (3,):
             raise ValueError(f"expected (..., 3) RGB, found {given.shape}")
         out = given.copy()

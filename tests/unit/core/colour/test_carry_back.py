@@ -220,6 +220,14 @@ def test_nan_is_healed_by_the_paint_and_inf_stays_huge() -> None:
     assert result[:, 0, 1].tolist() == pytest.approx([0.9 * 65504] * 3, rel=1e-2)
 
 
+@pytest.mark.parametrize("stops", [-5, 3])
+def test_exposure_scales_the_plate_and_nothing_else(stops: int) -> None:
+    before, after = model(1.0, rounds=True), model(SCENE.gain, rounds=True, spot=GHOST_LEVEL)
+    factor = 2.0**stops
+    darker = carry_back(SCENE.plate * factor, before, after, from_709=FROM_709, exposure=SCENE.exposure / factor)
+    assert torch.equal(darker, ours(before, after) * factor)
+
+
 def test_a_ramp_through_both_knees_stays_a_ramp() -> None:
     plate = torch.linspace(0, 6, 6001).expand(3, 1, -1).contiguous()
     view = to_linear_view(plate, TO_709, 1.0)

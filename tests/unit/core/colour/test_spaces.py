@@ -11,6 +11,7 @@ from faceplate.colour.spaces import DEFAULT_CONFIG, ColourConfig
 from faceplate.errors import ColourSpaceError
 
 CONFIG = ColourConfig.open(DEFAULT_CONFIG)
+LOG = "!<LogTransform> {base: 2, direction: inverse}"
 BARE = """ocio_profile_version: 2
 roles: {default: plate, scene_linear: plate%s}
 displays: {d: [!<View> {name: v, colorspace: plate}]}
@@ -124,6 +125,20 @@ def test_every_name_and_alias_resolves_to_itself() -> None:
 def test_linear_twins(name: str, twin: str) -> None:
     assert CONFIG.linear_twin(name) == twin
     assert CONFIG.is_linear(twin)
+
+
+def test_near_primaries_are_no_twin(tmp_path: Path) -> None:
+    matrix = "!<MatrixTransform> {matrix: [%s, 0, 0, 0, 1]}"
+    near = matrix % "0.99, 0.01, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0"
+    far = matrix % "0.6, 0.4, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0"
+    text = (BARE % "").replace("scene_linear: plate", "scene_linear: wide")
+    text += f"  - !<ColorSpace> {{name: coded, to_scene_reference: !<GroupTransform> {{children: [{LOG}, {near}]}}}}\n"
+    text += f"  - !<ColorSpace> {{name: wide, encoding: scene-linear, to_scene_reference: {far}}}\n"
+    path = tmp_path / "near.ocio"
+    path.write_text(text)
+    config = ColourConfig.open(str(path))
+    assert config.linear_twin("coded") == "wide"
+    assert config.linear_twin("log") == "plate"
 
 
 def test_transforms_are_kept() -> None:
