@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal
 
 import numpy as np
@@ -33,8 +34,12 @@ _MARGIN, _WARP_MARGIN = 0.04, 0.25
 """Plate around the oval that the window holds, fraction of the face's larger side; more where the shape moves it."""
 _INSET = 0.015
 """Where the matte begins, inside the oval."""
-_SEEN = (0.04, 0.36)
+_SEEN = (0.0, 0.15)
 """Cosine of the angle between skin and viewer at which the matte begins and is full."""
+_SILHOUETTE = 0.018
+"""Softness where the face ends against what is behind it, fraction of the face width."""
+_JUMP = (9.0, 16.0)
+"""UV per face width between neighbouring samples; the map itself stretches by up to 4 where skin is seen at a slant."""
 _OUTSIDE = -0.05
 _WARP_REACH = 0.20
 _LEAST = 1.0 / 512.0
@@ -112,7 +117,7 @@ class MeshEngine:
         return prepare(identity, self._device)
 
     def window(self, landmarks: Points, settings: SwapSettings) -> Box:
-        """The bounds of the face grown, plate px; more where `shape` moves the plate. The matte is 0 before its edge."""
+        """The bounds of the face grown, plate px; more where `shape` moves the plate. The matte ends inside."""
         low, high = landmarks[: topology.FACE_POINTS, :2].min(0), landmarks[: topology.FACE_POINTS, :2].max(0)
         margin = (_WARP_MARGIN if settings.shape > 0 else _MARGIN) * float((high - low).max()) + _MAX_STEP
         return Box(*(math.floor(value - margin) for value in low), *(math.ceil(value + margin) for value in high))
@@ -169,6 +174,7 @@ def _swap_one(crop: FaceCrop, prepared: Prepared) -> FaceResult:
     blocked_fine = None
     if settings.occluders and float(blocked.max()) > 0.0:
         blocked_fine = refine(blocked, coarse_view, view, place.face_px / place.step, place.step, enlarge)
+        blocked_fine.mul_(smoothstep(0.5 * _OUTSIDE, 0.0, fine[3]))
     st = torch.stack([fine[0], 1.0 - fine[1]]).mul_(fine[3] > 0).clamp_(0.0, 1.0)
     return _deliver(crop, place, source, core_fine, blocked_fine, st, facts)
 
@@ -215,7 +221,7 @@ def _flow(place: _Place, move: NDArray[np.float32] | None, device: torch.device)
     if move is not None:
         points[:, :2] += move
     square = points * np.array([place.aspect, 1.0, 1.0], np.float32)
-    edge = _edge_distance(square) / place.face_px
+    edge = _edge_distance()
     values = np.concatenate([topology.uv(), facing(square)[:, None]], 1)
     ringed = with_ring(np.concatenate([points, values], 1))
     ring_edge = np.full(len(ringed) - len(points), _OUTSIDE, np.float32)
@@ -239,11 +245,15 @@ def _flow(place: _Place, move: NDArray[np.float32] | None, device: torch.device)
     return _Flow(fields[:2], uv_grid(fields[0], fields[1]), edge_field, fields[2], fields[4:6], face.to(fields.dtype))
 
 
-def _edge_distance(points: NDArray[np.float32]) -> NDArray[np.float32]:
-    """(468,) distance of each point to the outline of the face, in the plane of the picture."""
-    start = points[list(topology.FACE_OVAL), :2]
+@cache
+def _edge_distance() -> NDArray[np.float32]:
+    """(468,) distance of each point to the outline of the canonical face in space, face widths. Taken there and not in
+    the picture, where the far side of a turned head folds behind its cheek.
+    """
+    points = topology.canonical()
+    start = points[list(topology.FACE_OVAL)]
     side = np.roll(start, -1, 0) - start
-    apart = points[:, None, :2] - start[None]
+    apart = points[:, None] - start[None]
     along = (apart * side).sum(-1) / np.maximum((side * side).sum(-1), 1e-9)
     nearest = apart - np.clip(along, 0.0, 1.0)[..., None] * side
     return np.asarray(np.sqrt((nearest * nearest).sum(-1)).min(1), np.float32)
@@ -253,12 +263,33 @@ def _core(flow: _Flow, masks: dict[str, torch.Tensor], settings: SwapSettings, p
     """Coarse matte: soft edge inside the oval, what the texture knows, what faces the viewer, what is kept."""
     begin = max(_INSET - settings.matte_grow, 0.0)
     soft = max(settings.matte_soften, 1.5 * place.step / place.face_px)
-    core = smoothstep(begin, begin + soft, flow.edge) * smoothstep(*_SEEN, flow.seen) * masks["coverage"]
+    sigma = max(_SILHOUETTE * place.face_px / place.step, 0.7)
+    around = blur(torch.stack([flow.inside, torch.ones_like(flow.inside)]), sigma, place.aspect)
+    silhouette = smoothstep(0.5, 0.95, around[0] / around[1])
+    core = smoothstep(begin, begin + soft, flow.edge) * smoothstep(*_SEEN, flow.seen) * silhouette * masks["coverage"]
+    core = core * _joined(flow.uv, place.step / place.face_px)
     if settings.keep_eyes:
         core = core * (1.0 - masks["eyes"])
     if settings.keep_mouth:
         core = core * (1.0 - masks["mouth"])
     return core
+
+
+def _joined(uv: torch.Tensor, size: float) -> torch.Tensor:
+    """1 where neighbouring samples lie on neighbouring skin, 0 where one part of the face hides another (the nose a
+    cheek): between those, enlarging would invent a place in the texture.
+
+    Args:
+        uv: (2, rows, columns).
+        size: of a sample, face widths.
+    """
+    jump = uv.new_zeros(uv.shape[1:])
+    down, across = (uv[:, 1:] - uv[:, :-1]).abs().sum(0), (uv[..., 1:] - uv[..., :-1]).abs().sum(0)
+    for side in (jump[1:], jump[:-1]):
+        torch.maximum(side, down, out=side)
+    for side in (jump[:, 1:], jump[:, :-1]):
+        torch.maximum(side, across, out=side)
+    return 1.0 - smoothstep(*_JUMP, jump / size)
 
 
 def _occluder(
@@ -267,7 +298,8 @@ def _occluder(
     if not crop.settings.occluders:
         return torch.zeros_like(flow.edge)
     masks = dict(zip(ZONE_ORDER, sample(prepared.masks[: len(ZONE_ORDER)], flow.at), strict=True))
-    evidence = Evidence(flow.at, flow.inside * (flow.seen > 0.15), masks["cheeks"], masks["exposed"])
+    drawn = (flow.edge > _OUTSIDE).to(flow.edge.dtype)
+    evidence = Evidence(flow.at, flow.inside * (flow.seen > 0.15), drawn, masks["cheeks"], masks["exposed"])
     tolerance = torch.maximum(prepared.masks[0], prepared.masks[1])
     return occluder(
         coarse_view,

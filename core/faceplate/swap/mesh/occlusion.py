@@ -21,11 +21,13 @@ MEMORY_SIZE = 96
 """Texels a side of `Appearance`."""
 
 _DARKEST = 2.0**-9
-_WEAK, _STRONG = (1.6, 3.0), (3.2, 4.6)
+_WEAK, _STRONG = (1.1, 2.4), (3.0, 4.4)
 """Deviations between which memory evidence rises: to join a patch, and to start one."""
 _LEAST_SPREAD = 0.22
 """Stops; below it lies noise, compression and slow change of light."""
-_GROW_ROUNDS = 10
+_GROW_ROUNDS = 16
+_CLOSE_REACH = 8
+"""Texels: gaps up to twice as wide inside a patch are closed; a hand has the colour of the face in places."""
 _FIT_ROUNDS = 4
 _SKIN_KNEE = (3.6, 5.2)
 
@@ -36,12 +38,14 @@ class Evidence:
 
     Attributes:
         at: (1, h, w, 2) `fields.uv_grid`.
-        inside: 0..1, the drawn face.
+        inside: 0..1, the face, where it is seen squarely enough to judge its colour.
+        drawn: 0..1, the face and a ring around it, so that an occluder runs on over the edge of the face.
         cheeks, exposed: zones.
     """
 
     at: torch.Tensor
     inside: torch.Tensor
+    drawn: torch.Tensor
     cheeks: torch.Tensor
     exposed: torch.Tensor
 
@@ -67,13 +71,13 @@ def occluder(
         step: fine pixels a coarse sample.
 
     Returns:
-        (h, w) float32 0..1, 0 outside the face.
+        (h, w) float32 0..1, 0 away from the face.
     """
     found = foreign_to_skin(view, evidence, face_px)
     if appearance is not None:
         unlike = unlike_memory(view, appearance, landmarks, tolerance, step)
         found = torch.maximum(found, sample(unlike[None], evidence.at)[0])
-    return found * evidence.inside
+    return found * evidence.drawn
 
 
 def foreign_to_skin(view: torch.Tensor, evidence: Evidence, face_px: float) -> torch.Tensor:
@@ -118,8 +122,14 @@ def unlike_memory(
     weak = smoothstep(*_WEAK, score)
     grown = smoothstep(*_STRONG, score)
     for _ in range(_GROW_ROUNDS):
-        grown = torch.minimum(weak, functional.max_pool2d(grown[None, None], 3, 1, 1)[0, 0])
-    return grown
+        grown = torch.minimum(weak, _widened(grown, 1))
+    return 1.0 - _widened(1.0 - _widened(grown, _CLOSE_REACH), _CLOSE_REACH)
+
+
+def _widened(field: torch.Tensor, reach: int) -> torch.Tensor:
+    """Maximum over a square, rows then columns."""
+    rows = functional.max_pool2d(field[None, None], (2 * reach + 1, 1), 1, (reach, 0))
+    return functional.max_pool2d(rows, (1, 2 * reach + 1), 1, (0, reach))[0, 0]
 
 
 def _at_memory_size(zone: torch.Tensor) -> torch.Tensor:
