@@ -44,6 +44,7 @@ _LOSSLESS = frozenset(_COMPRESSIONS[name] for name in _COMPRESSIONS if name not 
 
 # Header entries that follow from the pixels or from what the writer decides.
 _STRUCTURE = ("channels", "chunkCount", "version")
+_COLOUR = frozenset(("R", "G", "B", "A", "r", "g", "b", "a", "RGB", "RGBA"))
 # Attributes that the parts of one file must have in common, and the name of the part for added layers.
 _SHARED = ("displayWindow", "pixelAspectRatio", "timeCode", "chromaticities")
 _LAYER_PART = "faceplate"
@@ -235,9 +236,11 @@ def write_exr(
     added = {name: plane for layer in layers for name, plane in layer.named()}
     before, after = [], []
     if base is not None and kept is not None:
-        planes = _split(base.parts[base.plate].channels, layers, planes) | planes
-        others = [part for part in base.parts if layer_window is None or part.header.get("name") != _LAYER_PART]
-        at = others.index(base.parts[base.plate])
+        planes |= _split(base.parts[base.plate].channels, layers)
+        plate = base.parts[base.plate]
+        stale = _LAYER_PART if added else None  # the mattes of an earlier run
+        others = [part for part in base.parts if part is plate or part.header.get("name") != stale]
+        at = others.index(plate)
         before, after = (
             [_part(dict(p.header), p.channels, None) for p in ps] for ps in (others[:at], others[at + 1 :])
         )
@@ -273,6 +276,8 @@ def _check_layers(layers: Sequence[ExrLayer], window: Box) -> None:
     size = (window.height, window.width)
     for layer in layers:
         for name, plane in layer.named():
+            if name in _COLOUR:
+                raise ValueError(f"layer channel {name} is the plate's own: give it with the pixels")
             if plane.shape != size or plane.dtype not in (np.float16, np.float32, np.uint32):
                 raise ValueError(f"layer channel {name} is {plane.shape} {plane.dtype}, its window {size}")
 
@@ -292,9 +297,9 @@ def _set_attributes(header: dict[str, Any], attributes: Mapping[str, Any]) -> No
 
 def _plate_planes(pixels: Pixels, kept: StoredImage | None) -> dict[str, Plane]:
     """The colour channels by their names in the file, in the types of the file."""
-    names = ("R", "G", "B", "A")[: pixels.shape[2]]
-    if kept is None:
-        return {name: pixels[..., index] for index, name in enumerate(names)}
+    names: tuple[str, ...] = ("R", "G", "B", "A")[: pixels.shape[2]]
+    if kept is None or (kept.channels[0] == "R" and len(kept.channels) <= len(names) and not kept.carrier.originals):
+        return {"".join(names): pixels}  # the binding takes these interleaved, which saves a copy
     if kept.channels[0] == "r":
         names = tuple(name.lower() for name in names)
     planes: dict[str, Plane] = {name: pixels[..., index] for index, name in enumerate(names)}
@@ -309,14 +314,14 @@ def _plate_planes(pixels: Pixels, kept: StoredImage | None) -> dict[str, Plane]:
     return planes
 
 
-def _split(channels: Mapping[str, Plane], layers: Sequence[ExrLayer], plate: Mapping[str, Plane]) -> dict[str, Plane]:
-    """The kept channels, without those that a layer or the plate replaces."""
+def _split(channels: Mapping[str, Plane], layers: Sequence[ExrLayer]) -> dict[str, Plane]:
+    """The kept channels, without those that a layer replaces."""
     kept: dict[str, Plane] = {}
     for key, plane in channels.items():
         single = {key: plane}
         if plane.ndim == 3:
             single = {f"{key}.{name}": plane[..., index] for index, name in enumerate("RGBA"[: plane.shape[2]])}
-        replaced = [name for name in single if name in plate or any(added.covers(name) for added in layers)]
+        replaced = [name for name in single if any(added.covers(name) for added in layers)]
         if replaced:
             kept |= {name: value for name, value in single.items() if name not in replaced}
         else:
@@ -331,7 +336,7 @@ def _part(header: dict[str, Any], planes: Mapping[str, Plane], compression: Comp
     tiles = header.get("tiles")
     if tiles is not None and tiles.mode != OpenEXR.ONE_LEVEL:
         header["tiles"] = _one_level(tiles)
-    if len(planes) > 4 or header["compression"] != OpenEXR.NO_COMPRESSION:
+    if not planes.keys() <= _COLOUR or header["compression"] != OpenEXR.NO_COMPRESSION:
         # No longer an ACES container (SMPTE ST 2065-4), and readers refuse a file that claims to be one.
         header.pop("acesImageContainerFlag", None)
     # The binding reads strided arrays wrongly, without an error.

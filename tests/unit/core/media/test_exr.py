@@ -188,7 +188,7 @@ def test_an_aces_container_flag_goes_when_it_would_no_longer_be_true(tmp_path: P
     image = read_exr(tmp_path / "in.exr")
     write_exr(tmp_path / "same.exr", pixels, image=image)
     assert read_exr(tmp_path / "same.exr").metadata["acesImageContainerFlag"] == 1
-    matte = ExrLayer("matte", {"A": np.ones((8, 8), np.float16), "B": np.ones((8, 8), np.float16)})
+    matte = ExrLayer("matte", {"A": np.ones((8, 8), np.float16)})
     write_exr(tmp_path / "out.exr", pixels, image=image, layers=[matte])
     assert "acesImageContainerFlag" not in read_exr(tmp_path / "out.exr").metadata
 
@@ -229,6 +229,28 @@ def test_layers_in_their_own_window_leave_the_plate_part_alone(hostile: Path, tm
         assert attributes["timeCode"] == parts[1][0]["timeCode"]
 
 
+def test_mattes_of_an_earlier_run_do_not_stay_in_their_part(tmp_path: Path) -> None:
+    pixels = np.ones((8, 9, 3), np.float16)
+    ones = np.ones((2, 3), np.float16)
+    write_exr(tmp_path / "1.exr", pixels, layers=[ExrLayer("m", {"A": ones})], layer_window=Box(1, 1, 4, 3))
+    image = read_exr(tmp_path / "1.exr")
+    write_exr(tmp_path / "kept.exr", pixels, image=image)
+    assert contents(tmp_path / "kept.exr") == contents(tmp_path / "1.exr")
+    write_exr(tmp_path / "2.exr", pixels, image=image, layers=[ExrLayer("m", {"A": pixels[..., 0]})])
+    assert [set(channels) for _, channels in contents(tmp_path / "2.exr")] == [{"R", "G", "B", "m.A"}]
+
+
+def test_strided_pixels_and_layers_are_written_right(tmp_path: Path) -> None:
+    wide = np.random.default_rng(4).random((12, 14, 6), np.float32)
+    for pixels in (wide[2:, 3:, :4], wide[::-1, ::2, 1:4], np.asfortranarray(wide[..., :3])):
+        layer = wide[: pixels.shape[0], : pixels.shape[1], 5]
+        write_exr(tmp_path / "x.exr", pixels, layers=[ExrLayer("m", {"A": layer})])
+        (_, channels), names = contents(tmp_path / "x.exr")[0], "RGBA"[: pixels.shape[2]]
+        for index, name in enumerate(names):
+            assert channels[name][1] == pixels[..., index].tobytes()
+        assert channels["m.A"][1] == layer.tobytes()
+
+
 def test_reading_and_writing_leave_the_image_as_it_was(hostile: Path, tmp_path: Path) -> None:
     image = read_exr(hostile)
     with pytest.raises(ValueError, match="read-only"):
@@ -249,6 +271,7 @@ def test_reading_and_writing_leave_the_image_as_it_was(hostile: Path, tmp_path: 
         {"data_window": Box(0, 0, 5, 4)},
         {"layers": [ExrLayer("m", {"A": np.zeros((4, 5), np.float32)})]},
         {"layers": [ExrLayer("m", {"A": np.zeros((4, 4), np.float64)})]},
+        {"layers": [ExrLayer("", {"A": np.zeros((4, 4), np.float32)})]},
         {"attributes": {"dataWindow": 1}},
         {"attributes": {"": 1}},
         {"attributes": {"x": 1 << 31}},
