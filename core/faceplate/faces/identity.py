@@ -68,9 +68,10 @@ class PhotoRecord:
         file_name: without folder.
         sha256: of the photo's file, hex.
         size: (width, height) of the upright photo, px.
+        colour: its colour space and how that was found.
         face_width_px: in the photo.
         yaw_deg: head turn, as in `Observation`.
-        sharpness: as `photos.sharpness` measured it.
+        sharpness: as `photo_measures.sharpness` measured it.
         crop_png: the face with some surroundings, 16-bit RGB PNG, sRGB-encoded, at most `MAX_CROP` px a side.
         crop_white: linear Rec.709 light that code 65535 of the crop stands for, > 0.
         landmarks: (478, 3) float32, px of the crop.
@@ -79,6 +80,7 @@ class PhotoRecord:
     file_name: str
     sha256: str
     size: tuple[int, int]
+    colour: str
     face_width_px: float
     yaw_deg: float
     sharpness: float
@@ -206,6 +208,7 @@ def _check_photo(photo: PhotoRecord) -> None:
     )
     _require(re.fullmatch(r"[0-9a-f]{64}", photo.sha256) is not None, f"{label} has no sha256", found=photo.sha256)
     _require(all(1 <= side <= 10**6 for side in photo.size), f"{label} has an impossible size", found=photo.size)
+    _require(len(photo.colour) <= 1000, f"{label} has an impossible colour space", found=photo.colour)
     _require(1.0 <= photo.face_width_px <= 1e6, f"{label} has an impossible face width", found=photo.face_width_px)
     _require(-90 <= photo.yaw_deg <= 90, f"{label} has an impossible yaw", found=photo.yaw_deg)
     _require(0 <= photo.sharpness <= 1e6, f"{label} has an impossible sharpness", found=photo.sharpness)
@@ -270,6 +273,7 @@ def _document(file: IdentityFile) -> dict[str, Any]:
                 "file_name": photo.file_name,
                 "sha256": photo.sha256,
                 "size": list(photo.size),
+                "colour": photo.colour,
                 "face_width_px": float(photo.face_width_px),
                 "yaw_deg": float(photo.yaw_deg),
                 "sharpness": float(photo.sharpness),
@@ -406,6 +410,7 @@ def _read_photo(
         file_name=str(row["file_name"]),
         sha256=str(row["sha256"]),
         size=(int(width), int(height)),
+        colour=str(row["colour"]),
         face_width_px=float(row["face_width_px"]),
         yaw_deg=float(row["yaw_deg"]),
         sharpness=float(row["sharpness"]),

@@ -24,9 +24,8 @@ def photo(seed: int = 1, name: str = "jane_01.jpg") -> PhotoRecord:
     points = np.zeros((478, 3), np.float32)
     points[:468] = topology.canonical() * 48 + [32, 32, 0]
     points[468:] = points[6]
-    return PhotoRecord(
-        name, "ab" * 32, (640, 480), 210.5, -3.25, 0.4, cv2.imencode(".png", code)[1].tobytes(), 1.0, points
-    )
+    png = cv2.imencode(".png", code)[1].tobytes()
+    return PhotoRecord(name, "ab" * 32, (640, 480), "sRGB (default)", 210.5, -3.25, 0.4, png, 1.0, points)
 
 
 def identity_file(consent: Consent | None = CONSENT, name: str = "jane", size: int = 64) -> IdentityFile:
