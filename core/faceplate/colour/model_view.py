@@ -88,7 +88,7 @@ def _images(planes: torch.Tensor) -> list[torch.Tensor]:
     if planes.ndim not in (3, 4) or planes.shape[-3] != 3:
         raise ValueError(f"expected (3, h, w) or (N, 3, h, w), found {tuple(planes.shape)}")
     batch = planes if planes.ndim == 4 else planes.unsqueeze(0)
-    return [image.reshape(3, -1) for image in batch.unbind(0)]
+    return [image.contiguous().view(3, -1) for image in batch.unbind(0)]
 
 
 def _finite(rgb: torch.Tensor) -> torch.Tensor:
@@ -206,10 +206,11 @@ def _carry_image(
     if not finite:
         broken = (before != after).any(0) & ~torch.isfinite(plate).all(0)
         few = np.union1d(few, np.flatnonzero(broken.numpy()))
-    if few.size:
-        chosen = torch.from_numpy(few)
+    formula = _mixed if finite else _carry_dense
+    for first in range(0, few.size, _BLOCK):
+        chosen = torch.from_numpy(few[first : first + _BLOCK])
         pixels, old, new = (part.index_select(1, chosen) for part in (plate, before, after))
-        out.index_copy_(1, chosen, _carry_dense(pixels, old, new, matrix, exposure))
+        out.index_copy_(1, chosen, formula(pixels.float(), old, new, matrix, exposure))
 
 
 def face_median(linear709: torch.Tensor, weight: torch.Tensor | None = None) -> float:
