@@ -39,14 +39,14 @@ def landmark_jitter(found: NDArray[np.floating[Any]], truth: NDArray[np.floating
         found: (N, 468 or more, 2 or more), one row a frame, N >= 3.
         truth: of the same frames and points.
     """
-    found = np.asarray(found[:, : topology.FACE_POINTS, :2], np.float64)
-    truth = np.asarray(truth[:, : topology.FACE_POINTS, :2], np.float64)
-    error = found - truth
-    axes = _face_axes(truth)
+    face = slice(0, topology.FACE_POINTS)
+    right = truth[:, face, :2].astype(np.float64)
+    error = found[:, face, :2].astype(np.float64) - right
+    axes = _face_axes(right)
     local = np.einsum("npi,nij->npj", error, axes)
     moving = local - local.mean(0)
     flicker = np.diff(local, 2, axis=0)
-    lag, correlation = _lag(error, truth, axes)
+    lag, correlation = _lag(error, right, axes)
     return JitterFigures(
         jitter_px=float(np.sqrt((moving**2).sum(-1).mean())),
         flicker_px=float(np.sqrt((flicker**2).sum(-1).mean() / 6)),

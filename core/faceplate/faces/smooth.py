@@ -19,13 +19,15 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-MEMORY_FRAMES = 8.0
+MEMORY_FRAMES = 16.0
 """About how many frames to each side a point of full reliability is averaged over: sqrt(b / a)."""
 
 _KERNEL_SIGMA = 2.0
 _KERNEL_REACH = 6
 _STAND_IN = 0.02
 _DISAGREE = 0.012
+_DRIFT = 0.0015
+_DRIFT_REACH = 3
 
 
 def local_quadratic(times: NDArray[np.integer[Any]], values: Array, weights: Array) -> Array:
@@ -68,8 +70,9 @@ def fuse(
         confidence: (N,) above 0, weight of each frame.
         flow: (N - 1, P, D) motion from each sample to the next; what `reliability` calls 0 is not looked at.
         reliability: (N - 1, P) 0..1.
-        unit: the face's width in the same px: motion in which net and flow differ by much more than a hundredth of
-            it is the net's to tell (a blink, a hand).
+        unit: the face's width in the same px. Motion in which net and flow differ by much more than a hundredth of it
+            is the net's to tell (a blink, a hand), and so is a small difference that lasts (the edge of a turning
+            cheek, along which flow slides).
         memory: frames to each side, see `MEMORY_FRAMES`; 0 gives `net` back.
 
     Returns:
@@ -81,13 +84,30 @@ def fuse(
     smooth_step = np.diff(local_quadratic(times, net, confidence), axis=0)
     trust = reliability[..., None]
     residual = np.where(trust > 0, flow - step, 0.0)
-    agreement = 1.0 / (1.0 + ((residual**2).sum(-1) / (_DISAGREE * unit) ** 2) ** 2)
-    trust = trust * agreement[..., None]
+    trust = (
+        trust * (_agreement(residual, _DISAGREE * unit) * _agreement(_running_mean(residual), _DRIFT * unit))[..., None]
+    )
     # Flow where there is some, else the stand-in; both where flow is doubtful, by their weights.
     weight = trust + _STAND_IN
     pull = (trust * residual + _STAND_IN * (smooth_step - step)) / weight
     link = np.broadcast_to(memory**2 * weight, pull.shape)
     return net + _solve(np.broadcast_to(confidence[:, None, None], net.shape), link, pull)
+
+
+def _agreement(residual: Array, tolerance: float) -> Array:
+    """(N - 1, P): 1 where the residual is much smaller than the tolerance, falling with its fourth power."""
+    return np.asarray(1.0 / (1.0 + ((residual**2).sum(-1) / tolerance**2) ** 2))
+
+
+def _running_mean(residual: Array) -> Array:
+    total = np.zeros_like(residual)
+    count = np.zeros((len(residual), 1, 1))
+    for shift in range(-_DRIFT_REACH, _DRIFT_REACH + 1):
+        here = slice(max(0, -shift), len(residual) - max(0, shift))
+        there = slice(max(0, shift), len(residual) - max(0, -shift))
+        total[here] += residual[there]
+        count[here] += 1
+    return np.asarray(total / np.maximum(count, 1))
 
 
 def _solve(anchor: Array, link: Array, pull: Array) -> Array:
