@@ -70,4 +70,4 @@ def write_html(path: Path, report: JobReport) -> None:
         OutputError: the file cannot be written.
     """
     with atomic_write(path) as temporary:
-        temporary.write_text(render_html(report), "utf-8", errors="backslashreplace")
+        temporary.write_text(render_html(report), "utf-8")

@@ -245,6 +245,7 @@ def test_write_html_is_utf8_and_maps_errors(tmp_path: Path) -> None:
     report = dataclasses.replace(single_report(), plate="Ünal \udcff.exr")  # a file name that is no UTF-8
     write_html(tmp_path / "r.html", report)
     assert "Ünal \\udcff.exr" in (tmp_path / "r.html").read_text("utf-8")
+    render_html(report).encode("utf-8")
     with pytest.raises(OutputError):
         write_html(tmp_path / "absent" / "r.html", report)
 
