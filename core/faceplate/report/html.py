@@ -38,9 +38,10 @@ def render_html(report: JobReport) -> str:
     """The report as a self-contained HTML document.
 
     Long shots are thinned: at most `MAX_THUMBNAILS` pictures, and plots that keep every spike but not every point.
+    The text can be encoded as UTF-8: bytes of a file name that are none show as escapes.
     """
     noted = [row for row in report.rows if row.note]
-    return (
+    page = (
         _environment()
         .get_template("report.html.j2")
         .render(
@@ -61,6 +62,7 @@ def render_html(report: JobReport) -> str:
             longest=max(report.timings.values(), default=0.0),
         )
     )
+    return page.encode("utf-8", errors="backslashreplace").decode("utf-8")
 
 
 def write_html(path: Path, report: JobReport) -> None:
