@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.interpolate import PchipInterpolator
+from scipy.interpolate import CubicSpline
 
 from ..face import Observation, Origin, Track
 from . import topology
@@ -91,7 +91,7 @@ def observe(
 
 
 def _fill(seen: dict[int, Observation], max_gap: int, pixel_aspect: float) -> dict[int, Observation]:
-    """Interpolate gaps of at most `max_gap` frames: the pose by monotone cubics, the shape linearly."""
+    """Interpolate gaps of at most `max_gap` frames: the pose by a cubic spline, the shape linearly."""
     times = sorted(seen)
     filled: dict[int, Observation] = {}
     for index, (before, after) in enumerate(itertools.pairwise(times)):
@@ -101,7 +101,7 @@ def _fill(seen: dict[int, Observation], max_gap: int, pixel_aspect: float) -> di
         poses = [fit_similarity(seen[time].landmarks, pixel_aspect) for time in near]
         table = np.array([[pose.u, pose.v, pose.log_scale, pose.angle] for pose in poses])
         table[:, 3] = np.unwrap(table[:, 3])
-        path = PchipInterpolator(near, table, axis=0)
+        path = CubicSpline(near, table, axis=0, bc_type="natural")
         here = near.index(before)
         start = to_face(seen[before].landmarks, poses[here], pixel_aspect)
         end = to_face(seen[after].landmarks, poses[here + 1], pixel_aspect)

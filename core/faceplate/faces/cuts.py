@@ -19,7 +19,7 @@ _REACH = 2
 _BLUR = 1.5
 _BLANK = 0.01
 _LONGEST_BLANK = 8
-_SAME_PICTURE = 0.4
+_SAME_COLOURS = 0.25
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,8 +44,12 @@ def _difference(a: _Look, b: _Look) -> float:
     """0 for the same picture, about 1 for unrelated ones; blind to gain and offset as far as colours stay."""
     x, y = a.grey - a.grey.mean(), b.grey - b.grey.mean()
     alike = float((x * y).mean() + _FLAT) / float(np.sqrt(((x**2).mean() + _FLAT) * ((y**2).mean() + _FLAT)))
-    colours = 1.0 - float(np.minimum(a.histogram, b.histogram).sum())
-    return max(1.0 - alike, 0.5 * colours)
+    return max(1.0 - alike, 0.5 * _colour_difference(a, b))
+
+
+def _colour_difference(a: _Look, b: _Look) -> float:
+    """Share of the picture whose colours the other one does not have."""
+    return 1.0 - float(np.minimum(a.histogram, b.histogram).sum())
 
 
 @dataclass(slots=True)
@@ -77,10 +81,9 @@ class CutFinder:
             self._blanks += 1
             return
         if self._picture is not None and 0 < self._blanks <= _LONGEST_BLANK:
-            step = _difference(self._picture, look)
-            if step < _SAME_PICTURE:
-                self._steps[-1] = step
-                self._steps[-1 - self._blanks] = 0.0
+            # What moved meanwhile changes places but hardly the colours.
+            if _colour_difference(self._picture, look) < _SAME_COLOURS:
+                self._steps[-1] = self._steps[-1 - self._blanks] = 0.0
         self._picture, self._blanks = look, 0
 
     def cuts(self, same_face: Callable[[int], bool | None]) -> tuple[int, ...]:

@@ -15,7 +15,7 @@ _SAME_FACE = 0.5
 
 
 def carry_edits(new: ShotFaces, old: ShotFaces) -> ShotFaces:
-    """The new analysis with the old one's hand edits: edited frames stay as they are, ids and labels stay with the face.
+    """The new analysis with the old one's hand edits: edited frames stay, ids and labels stay with the face.
 
     A new track is the old one with which it shares most frames; it takes that one's id and label. Tracks without a
     counterpart get ids above all old ones, so that no id ever means another face. An edited face that the new analysis
