@@ -7,6 +7,7 @@ frame without a face.
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .errors import OutputError, SettingError
-from .frame import Box, Frame
+from .frame import Box, Frame, Pixels
+from .media.carried import exr_attributes
 from .media.cryptomatte import cryptomatte_layers
 from .media.exr import ExrLayer, to_half, write_exr
 from .media.images import write_image
@@ -123,7 +125,7 @@ def write_frame(path: Path, plate: Plate, frame: Frame, swapped: SwappedFrame, d
         path,
         _to_depth(swapped.pixels, half=half),
         layers=layers,
-        attributes={**_carried(frame), **attributes},
+        attributes={**exr_attributes(frame.stored), **attributes},
         data_window=frame.data_window,
         display_window=frame.display_window,
         pixel_aspect=frame.pixel_aspect,
@@ -134,25 +136,10 @@ def _to_depth(pixels: NDArray[Any], *, half: bool) -> NDArray[Any]:
     return to_half(pixels) if half else np.asarray(pixels, np.float32)
 
 
-def _carried(frame: Frame) -> dict[str, Any]:
-    """The text, number and timecode attributes of a plate that is no EXR."""
-    assert frame.stored is not None
-    return {
-        name: value
-        for name, value in frame.stored.metadata.items()
-        if isinstance(value, str | int | float) and not isinstance(value, bool) and _fits(value)
-    }
-
-
-def _fits(value: str | int | float) -> bool:
-    """Whether an EXR attribute can hold the value: whole numbers have 32 bits there."""
-    return not isinstance(value, int) or -(2**31) <= value < 2**31
-
-
 def _write_encoded(path: Path, plate: Plate, frame: Frame, swapped: SwappedFrame) -> None:
     """In the plate's own format and encoding; code values outside the matte are the file's own."""
     assert frame.stored is not None
-    pixels = np.array(frame.stored.pixels)
+    pixels: Pixels = frame.stored.pixels.copy()
     if not swapped.window.is_empty:
         rows, columns = swapped.window.slices(frame.data_window)
         changed = np.ascontiguousarray(swapped.pixels[rows, columns, :3], np.float32)
@@ -164,7 +151,7 @@ def _write_encoded(path: Path, plate: Plate, frame: Frame, swapped: SwappedFrame
 
 def _spread(plane: NDArray[Any], window: Box, over: Box, dtype: type) -> NDArray[Any]:
     """A plane of `window` as a full one over `over`, 0 elsewhere."""
-    full = np.zeros((over.height, over.width), dtype)
+    full: NDArray[Any] = np.zeros((over.height, over.width), dtype)
     rows, columns = window.intersect(over).slices(over)
     own = window.intersect(over).slices(window)
     full[rows, columns] = plane[own]
@@ -192,16 +179,10 @@ def _layers(swapped: SwappedFrame, over: Box, delivery: Delivery) -> tuple[list[
             ExrLayer("st", {name: spread(swapped.st[..., index], np.float32) for index, name in enumerate("RG")})
         )
     if "cryptomatte" in wanted:
-        shares = {
-            name: _spread(
-                swapped.identities.get(name, np.zeros((0, 0), np.float32)),
-                swapped.window if name in swapped.identities else Box(0, 0, 0, 0),
-                over,
-                np.float32,
-            )
-            for name in delivery.identities
-        }
-        crypto, header = cryptomatte_layers(CRYPTOMATTE_NAME, shares)
+        empty = np.zeros((swapped.window.height, swapped.window.width), np.float32)
+        shares = {name: (swapped.window, swapped.identities.get(name, empty)) for name in delivery.identities}
+        ranks = max(2, 2 * math.ceil(len(shares) / 2))
+        crypto, header = cryptomatte_layers(CRYPTOMATTE_NAME, shares, over, ranks=ranks)
         layers.extend(crypto)
         attributes |= header
     return layers, attributes

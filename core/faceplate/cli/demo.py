@@ -23,8 +23,8 @@ def demo(
     json: options.Json = False,
 ) -> int:
     """Make a film plate and a fictional person, put the person's face on the plate, and say where the results lie."""
-    from ..demo.plate import DemoPlateSpec, write_plate
     from ..deliver import parse_layers
+    from ..demo.plate import DemoPlateSpec, write_plate
     from ..job import Assignment
     from ..jobs.apply import run_apply
     from ..jobs.cancel import CancelToken, cancel_on_signals
@@ -55,5 +55,6 @@ def demo(
             output=str(out / "result" / "demo.####.exr"),
             assignments=(Assignment(made.path),),
             layers=parse_layers("all"),
+            project="Faceplate demonstration",
         )
         return run_apply(job, bench, emit, token).exit_code

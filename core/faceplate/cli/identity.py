@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json as json_text
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from ..errors import IdentityError
 from . import options
-from .show import print_error, print_lines
+from .show import print_error
 
 app = typer.Typer(help="Identity files: make one from photos, show one.", no_args_is_help=True)
 
@@ -23,14 +25,15 @@ def make(
     json: options.Json = False,
 ) -> int:
     """Make an identity file; each photo that cannot be used is named with the reason."""
-    from ..jobs.identity import make_identity_file
+    from ..jobs.identity import make_identity_file, show_identity_file
 
     bench = options.open_workbench(device=device, threads=1)
     with bench.nets:
         made = make_identity_file(name, photos, consent, output or Path(f"{name}.fpid"), bench)
     for refusal in made.refusals:
-        print_error(refusal, as_json=json)
-    print_lines(made.facts, as_json=json, title=f"{made.path}")
+        hint = "the identity was made without it"
+        print_error(IdentityError(f"{refusal.path} was refused: {refusal.reason}", hint=hint), as_json=json)
+    _print(made.path, show_identity_file(made.path), as_json=json)
     return 0
 
 
@@ -42,5 +45,9 @@ def show(
     """What an identity file holds: photos, resolution, consent."""
     from ..jobs.identity import show_identity_file
 
-    print_lines(show_identity_file(file), as_json=json, title=str(file))
+    _print(file, show_identity_file(file), as_json=json)
     return 0
+
+
+def _print(file: Path, text: str, *, as_json: bool) -> None:
+    print(json_text.dumps({"file": str(file), "text": text}, ensure_ascii=False) if as_json else f"{file}\n{text}")

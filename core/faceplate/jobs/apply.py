@@ -20,7 +20,7 @@ from .. import __version__
 from ..deliver import Delivery
 from ..errors import ConsentError, FaceplateError
 from ..faces.choose import resolve_assignments
-from ..faces.sidecar import ShotFaces
+from ..faces.shot import ShotFaces
 from ..job import FINISHED, FrameState
 from ..media.sequence import open_sequence
 from ..pipeline import FacePipeline
@@ -30,10 +30,11 @@ from ..provenance.ledger import record_end, record_start
 from ..report.values import MAX_THUMBNAILS, ColourLine, JobReport
 from ..swap.base import Engine
 from ..swap.mesh.engine import MeshEngine
-from .analyse import faces_for, used_models
+from .analyse import faces_for, summary, used_models
 from .cancel import CancelToken
 from .events import Emit, note, progress, warning
-from .frames import FrameWork, HashCache, contact_sheet
+from .frames import FrameWork, contact_sheet
+from .hashes import HashCache
 from .lock import job_lock
 from .manifest import FrameRecord, Manifest
 from .output import check_range, output_paths, prepare_output, sweep
@@ -77,7 +78,7 @@ def run_apply(job: ApplyJob, bench: Workbench, emit: Emit, cancel: CancelToken) 
 def make_engine(name: str, bench: Workbench) -> Engine:
     """The engine of a job; `ApplyJob` has checked the name."""
     assert name == "mesh"
-    return MeshEngine()
+    return MeshEngine(torch_device(bench))
 
 
 def torch_device(bench: Workbench) -> torch.device:
@@ -306,7 +307,7 @@ class _Run:
             wall_seconds=0.0,
             timings={},
             rows=(),
-            notes=faces.notes,
+            notes=tuple(summary(faces)),
         )
 
     def _finish(self, base: JobReport, manifest: Manifest, counts: Counter[str], state: Any) -> JobOutcome:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -19,7 +17,6 @@ from ..face import Observation
 from ..faces.topology import RIGID
 from ..frame import Frame
 from ..job import FINISHED, FrameState, HoldOut, KeyedSettings
-from ..media.file_hash import file_hash
 from ..media.matte import read_matte
 from ..media.sequence import ImageSequence
 from ..pipeline import FacePipeline, FaceTask, SwappedFrame
@@ -27,30 +24,10 @@ from ..plate import FrameSource, Plate
 from ..provenance.attributes import settings_hash
 from ..report.thumbs import matte_thumbnail, thumbnail
 from ..report.values import FaceRow
+from .hashes import HashCache
 from .manifest import FrameRecord
 from .plan import PlannedFace, ShotPlan
 from .spec import digest
-
-
-class HashCache:
-    """Content hashes of input files, computed again only when size or time of change differ. Thread-safe."""
-
-    def __init__(self) -> None:
-        self._known: dict[Path, tuple[int, int, str]] = {}
-        self._lock = threading.Lock()
-
-    def get(self, path: Path) -> str:
-        """SHA-256 of the file's content."""
-        state = path.stat() if path.exists() else None
-        stamp = (state.st_size, state.st_mtime_ns) if state else (-1, -1)
-        with self._lock:
-            known = self._known.get(path)
-        if known is not None and known[:2] == stamp:
-            return known[2]
-        value = file_hash(path)
-        with self._lock:
-            self._known[path] = (*stamp, value)
-        return value
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -242,11 +219,3 @@ def contact_sheet(frames: Sequence[int], most: int) -> frozenset[int]:
         return frozenset(frames)
     picked = np.linspace(0, len(frames) - 1, most).round().astype(int)
     return frozenset(frames[index] for index in picked)
-
-
-def array_key(*arrays: NDArray[Any]) -> str:
-    """Digest of arrays' bytes."""
-    state = hashlib.sha256()
-    for array in arrays:
-        state.update(np.ascontiguousarray(array).tobytes())
-    return state.hexdigest()[:32]

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from ..colour.spaces import ColourConfig
 from ..errors import SettingError
 from ..face import Identity
-from ..faces.settings import AnalyseSettings
+from ..faces.shot import AnalyseSettings
 from ..job import Assignment, HoldOut, KeyedSettings, MissingPolicy
 from ..models.sessions import SessionPool
 

@@ -1,8 +1,8 @@
 """OpenEXR files: read a plate, write it back with new pixels and more layers, keep everything else.
 
 Through the OpenEXR binding, which keeps every attribute, type and part. Pixels are never converted: half stays half.
-A damaged LJ2K chunk can abort the whole process (seen with 3.5.3: heap corruption in its JPEG 2000 decoder); 14,000
-random mutations of the other codecs gave a picture or a typed error each.
+LJ2K is refused: a damaged chunk aborts the whole process (seen with 3.5.3, heap corruption in its JPEG 2000 decoder).
+14,000 random mutations of the other codecs gave a picture or a typed error each.
 """
 
 from __future__ import annotations
@@ -76,6 +76,7 @@ def read_exr(path: str | os.PathLike[str], number: int | None = None) -> StoredI
     """
     path = Path(path)
     layout = read_layout(path)
+    _refuse_lj2k(path, layout)
     plate, names = _find_plate(path, layout)
     together = _can_interleave(layout)
     try:
@@ -104,6 +105,15 @@ def read_exr(path: str | os.PathLike[str], number: int | None = None) -> StoredI
             originals=originals,
         ),
     )
+
+
+def _refuse_lj2k(path: Path, layout: Sequence[PartLayout]) -> None:
+    if any(part.compression == OpenEXR.LJ2K_COMPRESSION.value for part in layout):
+        raise UnsupportedImageError(
+            f"{path} is compressed with LJ2K",
+            expected="any other EXR compression",
+            hint="write the plate as zip or piz: LJ2K is lossy, and its decoder dies on a damaged file",
+        )
 
 
 def _damaged(path: Path, found: str) -> ImageReadError:

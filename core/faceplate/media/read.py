@@ -14,7 +14,10 @@ from .exr import read_exr
 from .formats import check_content, format_of
 from .images import read_oiio
 
-_COLOUR_TAGS = ("colorInteropID", "chromaticities", "oiio:ColorSpace")
+_COLOUR_TAGS = (
+    *("colorInteropID", "chromaticities", "oiio:ColorSpace"),
+    *("acesImageContainerFlag", "dpx:Transfer", "ICCProfile:profile_description"),
+)
 
 
 def read_image(path: str | os.PathLike[str], number: int | None = None) -> StoredImage:
