@@ -360,7 +360,7 @@ def _skin(
         gain = gain.pow(settings.colour)
     source.mul_(enlarge(gain, place.step))
     if settings.detail > 0:
-        source = match_detail(source, ground, bare, settings.detail, enlarge)
+        source = match_detail(source, ground, bare, settings.detail, place.face_px / place.step, enlarge)
     stops = float((torch.log2(gain[1].clamp(min=1e-6)) * bare).sum() / bare.sum().clamp(min=1e-3))
     return source, stops
 

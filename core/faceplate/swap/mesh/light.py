@@ -10,6 +10,12 @@ _WIDE, _NARROW = 0.09, 0.035
 """Sigma of the light that is carried over, fraction of the face width: in the middle of the face, and at its edge."""
 _EDGE_BAND = 0.16
 _CLIPPED = (0.80, 0.98)
+_DETAIL_REACH = 0.07
+"""Sigma over which detail is measured, fraction of the face width."""
+_LEAST_GRAIN = 0.5
+"""Part of the plate's grain that comes over even where the source has detail enough."""
+_MOST_DETAIL = 3.0
+"""Detail of the source over this many times the plate's is held back, however sharp the plate."""
 _GRAIN_LIMIT = 3.0
 """Residuals over this many mean deviations are lashes and wrinkles, not grain; they are limited to it."""
 
@@ -50,45 +56,71 @@ def light_gain(
 
 
 def match_detail(
-    source: torch.Tensor, view: torch.Tensor, weight: torch.Tensor, amount: float, enlarge: Enlarger
+    source: torch.Tensor, view: torch.Tensor, weight: torch.Tensor, amount: float, face_px: float, enlarge: Enlarger
 ) -> torch.Tensor:
-    """Give the source the fine-scale energy of the plate: soften it where it is sharper, and carry the plate's own
-    grain over. Nothing is synthesised, so a still plate gives a still result.
+    """Give the source the plate's sharpness and grain around each spot. Nothing is synthesised, so a still plate gives
+    a still result.
 
-    The finest octave of the source is kept by the factor that leaves room for the plate's residual, so that both
-    together have the plate's energy; the second octave is only ever softened.
+    Sharpness is how much less an octave holds than the next coarser one: it tells focus from texture, so that stubble
+    on a clean-shaven plate stays. An octave of the source is only ever softened. Then the plate's finest residual comes
+    over, less where the source has detail of its own.
 
     Args:
         source: (3, h, w) linear light, already in the plate's light; changed in place.
         view: (3, h, w) linear light.
-        weight: (rows, columns) 0..1, bare skin, any coarse grid of the same picture.
+        weight: (rows, columns) 0..1, bare skin, the picture shrunk by 1, 2, 4 or 8.
         amount: 0..1.
+        face_px: face width in samples of `weight`.
         enlarge: to the size of `view`.
 
     Returns:
         (3, h, w), `source` itself.
     """
+    factor = round(view.shape[1] / weight.shape[0])
     seen, made = shrink(view, 2), shrink(source, 2)
     halves = Enlarger(*seen.shape[1:])
-    seen_green, made_green = seen[1:2], made[1:2]
+    made_base = shrink(made, 2)
+    middle = made - halves(made_base, 2)
     grain = enlarge(seen, 2).neg_().add_(view)
-    fine_view = _energy(grain[1:2], weight)
-    fine_source = _energy(source[1:2] - enlarge(made_green, 2), weight).clamp(min=1e-9)
-    middle = made - halves(shrink(made, 2), 2)
-    middle_view = _energy(seen_green - halves(shrink(seen_green, 2), 2), weight)
-    keep_middle = (1.1 * middle_view / _energy(middle[1:2], weight).clamp(min=1e-9)).clamp(max=1.0)
-    keep_fine = (0.8 * fine_view / fine_source).clamp(max=1.0)
-    share = (1.0 - (keep_fine * fine_source / fine_view.clamp(min=1e-9)).square()).clamp(min=0.0).sqrt()
-    lost = (1.0 - keep_fine) * amount
-    limit = _GRAIN_LIMIT * fine_view
-    smooth = made.mul_(lost).sub_(middle.mul_((1.0 - keep_middle) * amount))
+    in_view = _octaves(grain[1:2], seen[1:2], halves)
+    in_source = _octaves(source[1:2] - enlarge(made[1:2], 2), made[1:2], halves)
+    energy = torch.cat([_to_raster(residual.abs(), weight) for residual in (*in_view, *in_source)])
+    spread = blur(torch.cat([energy * weight, weight[None]]), _DETAIL_REACH * face_px)
+    whole = (energy * weight).sum((1, 2)) / weight.sum().clamp(min=1e-3)
+    # the face's own mean steps in where no bare skin is near
+    local = ((spread[:6] + 0.05 * whole[:, None, None]) / (spread[6] + 0.05)).clamp(min=1e-9)
+    view_energy, source_energy = local[:3], local[3:]
+    keep_fine, keep_middle = _sharpness_to_keep(view_energy, source_energy)
+    fine_view = view_energy[0]
+    share = (1.0 - (keep_fine * source_energy[0] / fine_view).square()).clamp(min=_LEAST_GRAIN**2).sqrt()
+    coarse = torch.stack([(1.0 - keep_fine) * amount, share * amount, _GRAIN_LIMIT * fine_view])
+    lost, carried, limit = enlarge(coarse, factor)
+    lost_half = shrink(lost[None], 2)
+    dulled = (1.0 - keep_middle)[None] * amount
+    dulled = shrink(dulled, 2) if factor == 1 else halves(dulled, factor // 2)
+    smooth = made.mul_(lost_half).sub_(middle.mul_(dulled))
     source.mul_(1.0 - lost).add_(enlarge(smooth, 2))
-    return source.add_(grain.clamp_(-limit, limit).mul_(share * amount)).clamp_(min=0.0)
+    return source.add_(torch.clamp(grain, -limit, limit, out=grain).mul_(carried)).clamp_(min=0.0)
 
 
-def _energy(residual: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
-    """Mean absolute value of (1, h, w) over the weight, scalar tensor."""
-    size = residual.abs()
-    while size.shape[1] > weight.shape[0]:
-        size = shrink(size, 2)
-    return (size[0] * weight).sum() / weight.sum().clamp(min=1e-3)
+def _octaves(
+    fine: torch.Tensor, half: torch.Tensor, halves: Enlarger
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """(1, h, w) residual and its (1, h / 2, w / 2) parent to the three finest octaves."""
+    quarter = shrink(half, 2)
+    eighth = shrink(quarter, 2)
+    return fine, half - halves(quarter, 2), quarter - Enlarger(*quarter.shape[1:])(eighth, 2)
+
+
+def _sharpness_to_keep(view: torch.Tensor, source: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """What to keep of the source's finest and second octave, from the energies (3, rows, columns) of three octaves."""
+    sharper = (view[:2] / view[1:]) / (source[:2] / source[1:])
+    keep = torch.minimum(sharper, _MOST_DETAIL * view[:2] / source[:2]).clamp(max=1.0)
+    return keep[0], keep[1]
+
+
+def _to_raster(residual: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
+    """(1, h, w) averaged, or repeated, to the rows and columns of `like`."""
+    while residual.shape[1] > like.shape[0]:
+        residual = shrink(residual, 2)
+    return residual if residual.shape[1] == like.shape[0] else Enlarger(*like.shape)(residual, 2)

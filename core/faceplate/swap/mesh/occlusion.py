@@ -23,6 +23,7 @@ MEMORY_SIZE = 96
 _DARKEST = 2.0**-9
 _WEAK, _STRONG = (1.1, 2.4), (3.0, 4.4)
 """Deviations between which memory evidence rises: to join a patch, and to start one."""
+_EDGE_REACH = 8
 _LEAST_SPREAD = 0.22
 """Stops; below it lies noise, compression and slow change of light."""
 _GROW_ROUNDS = 16
@@ -123,7 +124,9 @@ def unlike_memory(
     grown = smoothstep(*_STRONG, score)
     for _ in range(_GROW_ROUNDS):
         grown = torch.minimum(weak, _widened(grown, 1))
-    return 1.0 - _widened(1.0 - _widened(grown, _CLOSE_REACH), _CLOSE_REACH)
+    closed = 1.0 - _widened(1.0 - _widened(grown, _CLOSE_REACH), _CLOSE_REACH)
+    # beyond the edge of the face the map goes on as at the edge
+    return torch.where(known > 0, closed, _widened(closed * known, _EDGE_REACH))
 
 
 def _widened(field: torch.Tensor, reach: int) -> torch.Tensor:
@@ -181,4 +184,4 @@ def refine(
     lines = blur(torch.stack([slope, offset, torch.ones_like(light)]), sigma)
     lines = enlarge(lines[:2] / lines[2].clamp(min=1e-6), step)
     fine = lines[0].mul_(view.mean(0)).add_(lines[1])
-    return fine.sub_(0.03).mul_(1.0 / 0.94).clamp_(0.0, 1.0)
+    return fine.sub_(0.08).mul_(1.0 / 0.80).clamp_(0.0, 1.0)

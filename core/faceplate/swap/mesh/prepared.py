@@ -65,8 +65,8 @@ def prepare(identity: Identity, device: torch.device) -> Prepared:
             f"the face texture of identity {identity.name!r} holds values that are no numbers",
             hint="make the identity again from its photos",
         )
-    widths, pictures = [float(size)], [colour]
-    while widths[-1] / 2 >= _SMALLEST / 2:
+    widths, pictures = [size / 2.0], [colour]
+    while widths[-1] >= _SMALLEST / 2:
         widths.append(widths[-1] / 2)
         pictures.append(_for_width(colour, widths[-1]))
     coverage = resized(np.asarray(identity.texture.coverage, np.float32), ZONE_SIZE, ZONE_SIZE, cv2.INTER_AREA)
@@ -86,12 +86,12 @@ def _upload(picture: Image, device: torch.device) -> torch.Tensor:
 
 def _for_width(colour: Image, width: float) -> Image:
     """The texture with every detail removed that a face `width` px wide cannot show. The blur follows the stretch of
-    the UV map, so that a texel covers about one pixel of the face everywhere.
+    the UV map. Its strength is what comes closest to area-filtering a picture four times as large.
     """
-    size = min(colour.shape[0], max(_SMALLEST, round(2 * width)))
+    size = min(colour.shape[0], max(_SMALLEST, round(4 * width)))
     small = resized(colour, size, size, cv2.INTER_AREA)
     texels_a_pixel = resized(stretch(), size, size) * (size / width)
-    sigma = 0.5 * np.sqrt(np.maximum(texels_a_pixel**2 - 1.0, 0.0))
+    sigma = np.sqrt(np.maximum((0.25 * texels_a_pixel) ** 2 - 0.25, 0.0))
     steps = (0.0, 0.7, 1.4, 2.8)
     stack = [small, *(softened(small, s) for s in steps[1:])]
     result = np.zeros_like(small)
