@@ -39,13 +39,6 @@ class Pose:
     rotation: NDArray[np.float64]
     offset: NDArray[np.float64]
 
-    @property
-    def yaw_deg(self) -> float:
-        """Head turn about the head's own upright axis, positive to the subject's left, -180..180."""
-        roll = self.rotation[:2, 0] / max(float(np.hypot(*self.rotation[:2, 0])), 1e-9)
-        forward = -self.rotation[:, 2]  # canonical z points away from the camera
-        return float(np.degrees(np.arctan2(forward[:2] @ roll, -forward[2])))
-
 
 def fit_pose(landmarks: Points) -> Pose:
     """The similarity that lays the canonical face over `landmarks` by its rigid points.

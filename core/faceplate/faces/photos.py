@@ -33,6 +33,7 @@ from .photo_measures import (
     skin_level,
 )
 from .photo_picture import PhotoPicture, cut_face, decode_crop, encode_crop, read_photo
+from .pose import yaw_degrees
 from .view import LinearPlateView
 
 _BYSTANDER = 0.25
@@ -215,9 +216,9 @@ def _accept(path: Path, digest: str, tools: PhotoTools, limits: PhotoLimits) -> 
         raise _Refused(
             f"face is {width:.0f} px wide, at least {limits.min_face_px:.0f} needed: use the full-size photo"
         )
-    pose = fit_pose(landmarks)
-    if abs(pose.yaw_deg) > limits.max_yaw_deg:
-        raise _Refused(f"turned too far: yaw {pose.yaw_deg:+.0f} degrees, at most {limits.max_yaw_deg:.0f}")
+    yaw = yaw_degrees(landmarks, 1.0)
+    if abs(yaw) > limits.max_yaw_deg:
+        raise _Refused(f"turned too far: yaw {yaw:+.0f} degrees, at most {limits.max_yaw_deg:.0f}")
     level = skin_level(picture.linear, landmarks)
     if level <= 0:
         raise _Refused("the face is black")
@@ -233,7 +234,7 @@ def _accept(path: Path, digest: str, tools: PhotoTools, limits: PhotoLimits) -> 
         size=(picture.linear.shape[1], picture.linear.shape[0]),
         colour=f"{colour.space} ({colour.source}: {colour.note})",
         face_width_px=width,
-        yaw_deg=pose.yaw_deg,
+        yaw_deg=yaw,
         sharpness=sharp,
         crop_png=png,
         crop_white=white,

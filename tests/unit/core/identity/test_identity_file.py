@@ -83,6 +83,15 @@ def test_hash_covers_the_picture_and_not_the_consent() -> None:
     assert len(others) == 7  # the two photos of `made` share their landmarks, so their order cannot show
 
 
+def test_a_photo_name_that_is_no_utf8_comes_back(tmp_path: Path) -> None:
+    base = identity_file()
+    photos = [dataclasses.replace(base.photos[0], file_name="Ünal \udcff.jpg")]
+    made = build_identity("Ünal", base.identity.texture, base.identity.shape, photos, CONSENT)
+    write_identity(tmp_path / "x.fpid", made)
+    read = read_identity(tmp_path / "x.fpid")
+    assert (read.identity.name, read.photos[0].file_name) == ("Ünal", "Ünal \udcff.jpg")
+
+
 def test_no_consent_reads_as_none(tmp_path: Path) -> None:
     write_identity(tmp_path / "x.fpid", identity_file(consent=None))
     assert read_identity(tmp_path / "x.fpid").consent is None
@@ -177,10 +186,18 @@ BAD_PARTS: dict[str, tuple[Callable[[Parts], None], str]] = {
     "changed texture": (_put("texture_colour.npy", _npy(np.ones((64, 64, 3), np.float16))), "changed since"),
     "pickle": (_put("shape.npy", _npy(np.array([{"a": 1}], object))), "no plain array"),
     "integers": (_put("shape.npy", _npy(np.zeros((468, 3), np.int32))), "no plain array"),
-    "huge array": (_put("shape.npy", _huge_header()), "damaged"),
-    "header is code": (_put("shape.npy", b"\x93NUMPY\x01\x00\x20\x00__import__('os').abort()\n       "), "damaged"),
-    "empty array": (_put("shape.npy", b""), "damaged"),
+    "huge array": (_put("shape.npy", _huge_header()), "no plain array"),
+    "header is code": (
+        _put("shape.npy", b"\x93NUMPY\x01\x00\x20\x00__import__('os').abort()\n       "),
+        "no plain array",
+    ),
+    "empty array": (_put("shape.npy", b""), "no plain array"),
     "shape of 5 points": (_put("shape.npy", _npy(np.zeros((5, 3), np.float32))), "wrong form"),
+    "array longer than it says": (_put("shape.npy", _npy(np.zeros((468, 3), np.float32)) + b"more"), "damaged"),
+    "broken header": (
+        _put("shape.npy", b"\x93NUMPY\x01\x00v\x00{'descr': 'rf4', 'shape': \xc0478, 3), }"),
+        "no plain array",
+    ),
     "crop is text": (_put("crops/0001.png", b"hello"), "no PNG"),
     "crop is huge": (
         _put("crops/0001.png", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + struct.pack(">IIBB", 10**6, 10**6, 16, 2)),
