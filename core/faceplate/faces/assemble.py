@@ -101,7 +101,7 @@ def _fill(seen: dict[int, Observation], max_gap: int, pixel_aspect: float) -> di
         poses = [fit_similarity(seen[time].landmarks, pixel_aspect) for time in near]
         table = np.array([[pose.u, pose.v, pose.log_scale, pose.angle] for pose in poses])
         table[:, 3] = np.unwrap(table[:, 3])
-        path = CubicSpline(near, table, axis=0, bc_type="natural")
+        path = CubicSpline(near, table, axis=0, bc_type="not-a-knot")
         here = near.index(before)
         start = to_face(seen[before].landmarks, poses[here], pixel_aspect)
         end = to_face(seen[after].landmarks, poses[here + 1], pixel_aspect)

@@ -80,10 +80,10 @@ class CutFinder:
         if look.is_blank:
             self._blanks += 1
             return
-        if self._picture is not None and 0 < self._blanks <= _LONGEST_BLANK:
-            # What moved meanwhile changes places but hardly the colours.
-            if _colour_difference(self._picture, look) < _SAME_COLOURS:
-                self._steps[-1] = self._steps[-1 - self._blanks] = 0.0
+        last = self._picture if 0 < self._blanks <= _LONGEST_BLANK else None
+        # What moved meanwhile changes places but hardly the colours.
+        if last is not None and _colour_difference(last, look) < _SAME_COLOURS:
+            self._steps[-1] = self._steps[-1 - self._blanks] = 0.0
         self._picture, self._blanks = look, 0
 
     def cuts(self, same_face: Callable[[int], bool | None]) -> tuple[int, ...]:

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.ndimage import median_filter
 
 Array = NDArray[np.float64]
 
@@ -27,7 +28,7 @@ _KERNEL_REACH = 6
 _STAND_IN = 0.02
 _DISAGREE = 0.012
 _DRIFT = 0.0015
-_DRIFT_REACH = 3
+_DRIFT_FRAMES = 7
 
 
 def local_quadratic(times: NDArray[np.integer[Any]], values: Array, weights: Array) -> Array:
@@ -84,30 +85,22 @@ def fuse(
     smooth_step = np.diff(local_quadratic(times, net, confidence), axis=0)
     trust = reliability[..., None]
     residual = np.where(trust > 0, flow - step, 0.0)
-    trust = (
-        trust * (_agreement(residual, _DISAGREE * unit) * _agreement(_running_mean(residual), _DRIFT * unit))[..., None]
-    )
+    # The median forgets a jump (a blink) and keeps what goes on.
+    lasting = np.asarray(median_filter(residual, size=(_DRIFT_FRAMES, 1, 1), mode="nearest"))
+    agreement = _agreement(residual, _DISAGREE * unit) * _agreement(lasting, _DRIFT * unit)
+    trust = trust * agreement[..., None]
     # Flow where there is some, else the stand-in; both where flow is doubtful, by their weights.
-    weight = trust + _STAND_IN
-    pull = (trust * residual + _STAND_IN * (smooth_step - step)) / weight
+    bend = smooth_step - step
+    stand_in = _STAND_IN * _agreement(bend, _DISAGREE * unit)[..., None]
+    weight = trust + stand_in
+    pull = (trust * residual + stand_in * bend) / weight
     link = np.broadcast_to(memory**2 * weight, pull.shape)
     return net + _solve(np.broadcast_to(confidence[:, None, None], net.shape), link, pull)
 
 
 def _agreement(residual: Array, tolerance: float) -> Array:
-    """(N - 1, P): 1 where the residual is much smaller than the tolerance, falling with its fourth power."""
-    return np.asarray(1.0 / (1.0 + ((residual**2).sum(-1) / tolerance**2) ** 2))
-
-
-def _running_mean(residual: Array) -> Array:
-    total = np.zeros_like(residual)
-    count = np.zeros((len(residual), 1, 1))
-    for shift in range(-_DRIFT_REACH, _DRIFT_REACH + 1):
-        here = slice(max(0, -shift), len(residual) - max(0, shift))
-        there = slice(max(0, shift), len(residual) - max(0, -shift))
-        total[here] += residual[there]
-        count[here] += 1
-    return np.asarray(total / np.maximum(count, 1))
+    """(N - 1, P): 1 where the residual is much smaller than the tolerance, soon nothing where it is larger."""
+    return np.asarray(np.exp(-(residual**2).sum(-1) / tolerance**2))
 
 
 def _solve(anchor: Array, link: Array, pull: Array) -> Array:
