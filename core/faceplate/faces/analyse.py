@@ -61,7 +61,7 @@ def analyse_shot(
         since_search = 1 if search else since_search + 1
         if progress is not None:
             progress(done, len(frames))
-    cuts = finder.cuts(tracker.same_face)
+    cuts = finder.cuts(tracker.same_face, tracker.spans)
     tracker.backward(frames, frozenset(cuts), view_of, check)
     tracks = assemble_tracks(tracker.tracks, frames, cuts, settings, pixel_aspect)
     return ShotFaces(tuple(frames), tracks, cuts, settings, nets.hashes())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -18,8 +19,11 @@ _ABOVE_NEIGHBOURS = 3.0
 _REACH = 2
 _BLUR = 1.5
 _BLANK = 0.01
-_LONGEST_BLANK = 8
+_LONGEST_GAP = 8
+_SAME_GREY = 0.04
+_MUCH = 0.3
 _SAME_COLOURS = 0.25
+_SAME_PICTURE = 0.4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,6 +56,20 @@ def _colour_difference(a: _Look, b: _Look) -> float:
     return 1.0 - float(np.minimum(a.histogram, b.histogram).sum())
 
 
+def _kept(a: _Look, b: _Look) -> float:
+    """Share of the picture that looks the same."""
+    return float((np.abs(a.grey - b.grey) < _SAME_GREY).mean())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Episode:
+    """A sudden change: index of its first frame, the picture before it, and the first and next few pictures of it."""
+
+    start: int
+    before: _Look
+    after: list[_Look] = field(default_factory=list)
+
+
 @dataclass(slots=True)
 class CutFinder:
     """Takes frames in order; `cuts` is known once all are in."""
@@ -60,8 +78,7 @@ class CutFinder:
     _steps: list[float] = field(default_factory=list)
     _skips: list[float] = field(default_factory=list)
     _recent: list[_Look] = field(default_factory=list)
-    _picture: _Look | None = None
-    _blanks: int = 0
+    _episodes: list[_Episode] = field(default_factory=list)
 
     def add(self, frame: int, overview: Picture) -> bool:
         """True when the frame may be the first after a cut: worth a full search for faces."""
@@ -72,21 +89,14 @@ class CutFinder:
         self._frames.append(frame)
         self._recent = [*previous[-1:], look]
         suspect = self._steps[-1] > _SUSPECT
-        self._bridge(look)
+        if suspect:
+            self._episodes.append(_Episode(len(self._frames) - 1, previous[-1]))
+        for episode in self._episodes[-_LONGEST_GAP:]:
+            if len(episode.after) <= _LONGEST_GAP:
+                episode.after.append(look)
         return suspect
 
-    def _bridge(self, look: _Look) -> None:
-        """A few empty frames between two that look alike are a flash or a dropout, not two cuts."""
-        if look.is_blank:
-            self._blanks += 1
-            return
-        last = self._picture if 0 < self._blanks <= _LONGEST_BLANK else None
-        # What moved meanwhile changes places but hardly the colours.
-        if last is not None and _colour_difference(last, look) < _SAME_COLOURS:
-            self._steps[-1] = self._steps[-1 - self._blanks] = 0.0
-        self._picture, self._blanks = look, 0
-
-    def cuts(self, same_face: Callable[[int], bool | None]) -> tuple[int, ...]:
+    def cuts(self, same_face: Callable[[int], bool | None], spans: Callable[[int, int], bool]) -> tuple[int, ...]:
         """First frame after each cut.
 
         A cut stands out from the changes around it (a pan does not), the frame after it does not look like the frame
@@ -95,15 +105,36 @@ class CutFinder:
         Args:
             same_face: whether the picture of a face goes on from the frame before into this one; None where no face
                 is in both.
+            spans: whether a face was followed from one frame to another over frames in which it was not seen.
         """
+        bridged = self._bridged(spans)
         found = []
         for index, (frame, step) in enumerate(zip(self._frames, self._steps, strict=True)):
-            if step <= _SUSPECT or not self._stays(index):
+            if index in bridged or step <= _SUSPECT or not self._stays(index):
                 continue
             goes_on = same_face(frame)
             if goes_on is False or (goes_on is None and self._stands_out(index)):
                 found.append(frame)
         return tuple(found)
+
+    def _bridged(self, spans: Callable[[int, int], bool]) -> set[int]:
+        """Beginnings and ends of interruptions: empty frames, or something in front of a part of the picture, after
+        which what was there before is there again.
+        """
+        found: set[int] = set()
+        for episode in self._episodes:
+            empty = covered = True
+            for length, (gap, look) in enumerate(itertools.pairwise(episode.after), 1):
+                empty = empty and gap.is_blank
+                covered = covered and (gap.is_blank or _kept(episode.before, gap) > _MUCH)
+                back = empty and _difference(episode.before, look) < _SAME_PICTURE
+                # What moved meanwhile changes places but hardly the colours.
+                if covered and not back and _colour_difference(episode.before, look) < _SAME_COLOURS:
+                    back = spans(self._frames[episode.start - 1], self._frames[episode.start + length])
+                if back and not look.is_blank:
+                    found |= {episode.start, episode.start + length}
+                    break
+        return found
 
     def _stays(self, index: int) -> bool:
         step = self._steps[index]

@@ -220,6 +220,13 @@ class Tracker:
             return None
         return max(means) >= _GOES_ON
 
+    def spans(self, before: int, after: int) -> bool:
+        """Whether a face was followed from one frame to another, over frames in which it was not seen."""
+        return any(
+            before in track.faces and after in track.faces and not any(before < frame < after for frame in track.faces)
+            for track in self.tracks
+        )
+
     def backward(self, frames: Sequence[int], cuts: frozenset[int], view_of: ViewOf, check: Callable[[], None]) -> None:
         """Follow each track backward from where it begins or comes back, up to a cut or as far as it is seen.
 
