@@ -35,10 +35,11 @@ class FaceplateError(Exception):
         message: one sentence, naming the file or value at fault.
         expected: what would have been right, or None where the message says it.
         found: what was there instead.
-        hint: the artist's next step.
+        hint: the artist's next step; the class has one for where none is better.
     """
 
     exit_code = 1
+    default_hint: str | None = None
 
     def __init__(
         self, message: str, *, expected: str | None = None, found: str | None = None, hint: str | None = None
@@ -47,7 +48,7 @@ class FaceplateError(Exception):
         self.message = message
         self.expected = expected
         self.found = found
-        self.hint = hint
+        self.hint = hint or self.default_hint
 
     def __str__(self) -> str:
         parts = [self.message]
@@ -81,18 +82,25 @@ class InputError(FaceplateError):
     """What the user gave cannot be used."""
 
     exit_code = 2
+    default_hint = "check the command line: faceplate COMMAND --help"
 
 
 class ImageReadError(InputError):
     """The file is absent, truncated, empty or not an image."""
 
+    default_hint = "check that the file is there and whole: copy it or render it again"
+
 
 class UnsupportedImageError(InputError):
     """A readable image that Faceplate cannot work on: deep, without RGB, zero-sized."""
 
+    default_hint = "write the picture as flat RGB or RGBA"
+
 
 class SequenceError(InputError):
     """No such sequence, or a pattern or range that cannot be understood."""
+
+    default_hint = "check the pattern and the range against the files on disk"
 
 
 class MissingFrameError(SequenceError):
@@ -106,13 +114,19 @@ class FrameMismatchError(SequenceError):
 class ColourSpaceError(InputError):
     """A colour space that the configuration does not know or cannot convert."""
 
+    default_hint = "name the space of the plate with --input-space"
+
 
 class SettingError(InputError):
     """An unknown setting or a value outside its range."""
 
+    default_hint = "faceplate apply --help and the README list what can be set"
+
 
 class IdentityError(InputError):
     """An identity file that cannot be read, or a photo that cannot make one."""
+
+    default_hint = "make the identity again: faceplate identity make"
 
 
 class ConsentError(IdentityError):
@@ -122,13 +136,19 @@ class ConsentError(IdentityError):
 class SidecarError(InputError):
     """A .faces.json that cannot be read or belongs to other frames."""
 
+    default_hint = "correct the file, or make it anew: faceplate analyse"
+
 
 class ManifestError(InputError):
     """A job manifest that cannot be read."""
 
+    default_hint = "delete the job folder to render all frames again"
+
 
 class OutputError(InputError):
     """The output cannot be written: permissions, no space, same as the input."""
+
+    default_hint = "choose another output, or make room and permission for this one"
 
 
 class OutputBusyError(OutputError):
@@ -144,9 +164,13 @@ class ResourceError(FaceplateError):
 class DeviceError(ResourceError):
     """The device is absent, lost or out of memory."""
 
+    default_hint = "faceplate doctor shows what this machine offers"
+
 
 class ModelError(ResourceError):
     """Weights are absent, differ from their recorded hash or have another signature."""
+
+    default_hint = "faceplate models verify shows which files are whole"
 
 
 class LicenceError(ModelError):
@@ -157,3 +181,4 @@ class Cancelled(FaceplateError):
     """Stopped by the user; the job can be resumed."""
 
     exit_code = 130
+    default_hint = "run the same command again to go on where it stopped"

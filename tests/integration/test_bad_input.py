@@ -254,8 +254,8 @@ def test_bad_manifest(cli: Cli, small_plate: str, identity: Path, out: Path) -> 
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("valid_until = 2020-01-01", "expired"),
-        ("revoked = 2021-01-01", "revoked"),
+        ('project = "This Film"\nvalid_until = 2020-01-01', "expired"),
+        ('project = "This Film"\nrevoked = 2021-01-01', "revoked"),
         ('project = "Another Film"', "another project"),
     ],
 )

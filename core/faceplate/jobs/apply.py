@@ -26,14 +26,14 @@ from ..media.sequence import open_sequence
 from ..pipeline import FacePipeline
 from ..plate import FrameSource, Plate, open_plate
 from ..provenance.attributes import output_attributes
-from ..provenance.ledger import record_end, record_start
-from ..report.values import MAX_THUMBNAILS, ColourLine, JobReport
+from ..provenance.ledger import LEDGER_NAME, record_end, record_start
+from ..report.values import ColourLine, JobReport, contact_frames
 from ..swap.base import Engine
 from ..swap.mesh.engine import MeshEngine
 from .analyse import faces_for, summary, used_models
 from .cancel import CancelToken
 from .events import Emit, note, progress, warning
-from .frames import FrameWork, contact_sheet
+from .frames import FrameWork
 from .hashes import HashCache
 from .lock import job_lock
 from .manifest import FrameRecord, Manifest
@@ -42,8 +42,6 @@ from .people import Person, check_people, identity_lines, read_people, unchecked
 from .plan import make_plan
 from .reporting import MANIFEST_FILE, THUMBS_FOLDER, write_job, write_report
 from .spec import ApplyJob, JobOutcome, Workbench, digest, job_id
-
-LEDGER_FILE = "faceplate.ledger.jsonl"
 
 
 def run_apply(job: ApplyJob, bench: Workbench, emit: Emit, cancel: CancelToken) -> JobOutcome:
@@ -132,7 +130,7 @@ class _Run:
 
     def _ledger(self, used: Sequence[Any], decision: Any, reason: str) -> None:
         record_start(
-            self.folder / LEDGER_FILE,
+            self.folder / LEDGER_NAME,
             job_id=self.id,
             plate=self.job.plate,
             frames=self.job.frames or "all",
@@ -193,7 +191,7 @@ class _Run:
             recipe=self._recipe(people),
             settings=self.job.settings,
             holdout=holdout,
-            thumbs=contact_sheet([source.number for source in self.sources if source.path], MAX_THUMBNAILS),
+            thumbs=frozenset(contact_frames([source.number for source in self.sources if source.path])),
             thumbs_folder=self.folder / THUMBS_FOLDER,
             hashes=self.hashes,
         )
@@ -318,7 +316,7 @@ class _Run:
         failed = {
             frame: record.error or {} for frame, record in sorted(mine.items()) if record.state is FrameState.FAILED
         }
-        line = record_end(self.folder / LEDGER_FILE, job_id=self.id, state=state, output_hashes=hashes, time=ended)
+        line = record_end(self.folder / LEDGER_NAME, job_id=self.id, state=state, output_hashes=hashes, time=ended)
         base = dataclasses.replace(
             base,
             ended=ended.isoformat(timespec="seconds"),

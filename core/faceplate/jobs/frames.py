@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -211,11 +211,3 @@ def _jitter(observations: Mapping[int, Observation], frame: int) -> float | None
 
 def _shallow(record: FrameRecord) -> dict[str, Any]:
     return {name: getattr(record, name) for name in FrameRecord.__dataclass_fields__}
-
-
-def contact_sheet(frames: Sequence[int], most: int) -> frozenset[int]:
-    """Up to `most` frames, evenly spread, first and last among them."""
-    if len(frames) <= most:
-        return frozenset(frames)
-    picked = np.linspace(0, len(frames) - 1, most).round().astype(int)
-    return frozenset(frames[index] for index in picked)
