@@ -24,7 +24,7 @@ _DARKEST = 2.0**-9
 _WEAK, _STRONG = (1.1, 2.4), (3.0, 4.4)
 """Deviations between which memory evidence rises: to join a patch, and to start one."""
 _EDGE_REACH = 8
-_LEAST_SPREAD = 0.22
+_LEAST_SPREAD = 0.18
 """Stops; below it lies noise, compression and slow change of light."""
 _GROW_ROUNDS = 16
 _CLOSE_REACH = 8

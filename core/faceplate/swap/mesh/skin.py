@@ -18,7 +18,8 @@ _FAR_FROM_SKIN = 5.0
 _LEAST_BACKGROUND = 200
 _ROUNDS = 4
 _HOLE_SHARE = 0.02
-_STRAND, _RIM = (0.45, 0.9), (1.3, 2.0)
+_HAIR_REACH = 15
+_STRAND, _RIM = (0.7, 1.2), (1.3, 2.0)
 """Stops by which something thin is darker than what lies around it: between them a strand of hair on the forehead
 rises, and a rim of glasses in the middle of the face, where folds are dark too."""
 
@@ -47,7 +48,8 @@ def skin_mask(picture: Image, landmarks: Points, matte: Mask | None = None) -> M
     size = (width, height)
     points = (landmarks[: topology.FACE_POINTS, :2] - low) * (np.array(size) / (high - low))
     parts = {
-        name: _project(getattr(zones(), name), points, size) for name in ("features", "cheeks", "exposed", "sockets")
+        name: _project(getattr(zones(), name), points, size)
+        for name in ("features", "own", "cheeks", "exposed", "sockets")
     }
     parts["face"] = _project(np.ones((ZONE_SIZE, ZONE_SIZE), np.float32), points, size)
     person = None if matte is None else resized(matte[low[1] : high[1], low[0] : high[0]], width, height)
@@ -55,7 +57,7 @@ def skin_mask(picture: Image, landmarks: Points, matte: Mask | None = None) -> M
     mask *= 1.0 - _thin_dark(small, parts["exposed"]) * np.maximum(parts["exposed"], parts["sockets"])
     reach = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (7, 7))
     mask[:] = cv2.erode(mask, reach)
-    mask = np.maximum(mask, parts["features"] * (parts["face"] > 0.5))
+    mask = np.maximum(mask, parts["own"] * (parts["face"] > 0.5) * ~_near_hair(mask, parts))
     if person is not None:
         mask = mask * np.clip(person * 2.0, 0.0, 1.0)
     mask = softened(mask, 2.0)
@@ -151,6 +153,16 @@ def _without_holes(kept: NDArray[np.bool_], parts: dict[str, Mask]) -> NDArray[n
         if stats[name, cv2.CC_STAT_AREA] < limit and inner[island].all():
             kept |= island
     return kept
+
+
+def _near_hair(mask: Mask, parts: dict[str, Mask]) -> NDArray[np.bool_]:
+    """What lies next to a large patch in front of the face: a fringe over a brow is no brow."""
+    gone = (parts["face"] > 0.5) & (mask < 0.5) & (parts["own"] < 0.5)
+    count, names, stats, _ = cv2.connectedComponentsWithStats(gone.astype(np.uint8), connectivity=4)
+    limit = _HOLE_SHARE * float((parts["face"] > 0.5).sum())
+    large = np.isin(names, [name for name in range(1, count) if stats[name, cv2.CC_STAT_AREA] > limit])
+    reach = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (_HAIR_REACH, _HAIR_REACH))
+    return np.asarray(cv2.dilate(large.astype(np.uint8), reach) > 0)
 
 
 def _eight_bit(features: Image) -> NDArray[np.uint8]:

@@ -28,6 +28,7 @@ class Zones:
         eyes: between the lids.
         mouth: inside the lips.
         features: brows, eyes, lips, nostrils with a margin: what is no bare skin on anybody.
+        own: brows, eyes, lips, nostrils without a margin: on the person whatever their colour.
         cheeks: bare skin in nearly every picture.
         exposed: forehead and outer band, where hair and hands come in and no expression folds.
         sockets: around the eyes down to the cheeks, where the rims of glasses lie.
@@ -36,6 +37,7 @@ class Zones:
     eyes: Mask
     mouth: Mask
     features: Mask
+    own: Mask
     cheeks: Mask
     exposed: Mask
     sockets: Mask
@@ -74,13 +76,17 @@ def zones() -> Zones:
     bridge = _polygons((6, 197, 195, 5, 45, 275, 3, 248), hull=True, grow=0.01, soft=0.01)
     made = Zones(
         eyes=_polygons(t.RIGHT_EYE, t.LEFT_EYE, grow=0.004, soft=0.006),
-        mouth=_polygons(t.INNER_LIPS, soft=0.006),
+        mouth=_polygons(t.INNER_LIPS, grow=0.004, soft=0.006),
         features=features,
+        own=np.maximum(
+            _polygons(t.RIGHT_BROW, t.LEFT_BROW, hull=True, grow=0.012, soft=0.004),
+            _polygons(t.RIGHT_EYE, t.LEFT_EYE, t.OUTER_LIPS, t.NOSTRILS, hull=True, grow=0.020, soft=0.008),
+        ),
         cheeks=np.maximum(cheeks, bridge) * (1 - features),
         exposed=np.maximum(_polygons(_FOREHEAD, soft=0.012), band).astype(np.float32) * (1 - features),
-        sockets=np.clip((0.50 - v) / 0.05, 0.0, 1.0) * (1 - features),
+        sockets=np.clip((0.50 - v) / 0.05, 0.0, 1.0).astype(np.float32),
     )
-    for mask in (made.eyes, made.mouth, made.features, made.cheeks, made.exposed, made.sockets):
+    for mask in (made.eyes, made.mouth, made.features, made.own, made.cheeks, made.exposed, made.sockets):
         mask.flags.writeable = False
     return made
 
