@@ -135,12 +135,10 @@ def detect_near(view: PlateView, net: Net, rois: Sequence[Roi], threshold: float
     for roi, candidates in zip(rois, _candidates(tiles, net, view.pixel_aspect, threshold), strict=True):
         merged = merge_detections(candidates, view.pixel_aspect)
         reach = _NEAR * roi.side * _SURROUND
-        near = [
-            seen
-            for seen in merged
-            if np.hypot(seen.centre[0] * view.pixel_aspect - roi.u, seen.centre[1] - roi.v) < reach
-        ]
-        found.append(max(near, key=lambda seen: seen.score, default=None))
+        # The nearest, not the best: a neighbour must not take over.
+        apart = [np.hypot(seen.centre[0] * view.pixel_aspect - roi.u, seen.centre[1] - roi.v) for seen in merged]
+        nearest = int(np.argmin(apart)) if merged else 0
+        found.append(merged[nearest] if merged and apart[nearest] < reach else None)
     return found
 
 

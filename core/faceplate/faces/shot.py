@@ -72,7 +72,7 @@ class AnalyseSettings:
                 )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True)
 class ShotSource:
     """The plate that was analysed.
 
