@@ -354,13 +354,15 @@ def _skin(
     enlarge: Enlarger,
 ) -> tuple[torch.Tensor, float]:
     """The identity's skin in the plate's light: (3, h, w), and the mean gain in stops."""
+    step, face_px = 2 * place.step, place.face_px / (2 * place.step)  # light is smooth: half the coarse grid will do
+    bare, edge = shrink(torch.stack([bare, edge]), 2)
     source = prepared.skin(uv_grid(fine[0], fine[1]), place.face_px)
-    gain = light_gain(coarse_ground, shrink(source, place.step), bare, edge, place.face_px / place.step, place.aspect)
+    gain = light_gain(shrink(coarse_ground, 2), shrink(source, step), bare, edge, face_px, place.aspect)
     if settings.colour < 1:
         gain = gain.pow(settings.colour)
-    source.mul_(enlarge(gain, place.step))
+    source.mul_(enlarge(gain, step))
     if settings.detail > 0:
-        source = match_detail(source, ground, bare, settings.detail, place.face_px / place.step, enlarge)
+        source = match_detail(source, ground, bare, settings.detail, face_px, enlarge)
     stops = float((torch.log2(gain[1].clamp(min=1e-6)) * bare).sum() / bare.sum().clamp(min=1e-3))
     return source, stops
 

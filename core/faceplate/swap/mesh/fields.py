@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cv2
 import torch
 from torch.nn import functional
 
@@ -24,8 +25,8 @@ def shrink(image: torch.Tensor, factor: int) -> torch.Tensor:
 class Enlarger:
     """Bilinear enlargement, edge repeated, to one size: the inverse raster of `shrink`.
 
-    grid_sample is four times as fast as interpolate on one CPU thread and computes the same; its grid is kept for the
-    next field.
+    On the CPU OpenCV does it plane by plane, eight times as fast as interpolate; elsewhere grid_sample, whose grid is
+    kept for the next field. A test holds the two together.
 
     Args:
         height, width: of what `__call__` returns.
@@ -39,6 +40,19 @@ class Enlarger:
         """(C, rows, columns) of blocks of `factor` pixels to (C, height, width)."""
         if factor == 1:
             return fields
+        return self.on_cpu(fields, factor) if fields.device.type == "cpu" else self.on_any_device(fields, factor)
+
+    def on_cpu(self, fields: torch.Tensor, factor: int) -> torch.Tensor:
+        """The twin for the CPU."""
+        channels, rows, columns = fields.shape
+        large = torch.empty(channels, rows * factor, columns * factor, dtype=fields.dtype)
+        planes = large.numpy()
+        for channel, plane in enumerate(fields.contiguous().numpy()):
+            cv2.resize(plane, planes.shape[:0:-1], dst=planes[channel], interpolation=cv2.INTER_LINEAR)
+        return large[:, : self.height, : self.width]
+
+    def on_any_device(self, fields: torch.Tensor, factor: int) -> torch.Tensor:
+        """The reference."""
         rows, columns = fields.shape[1] * factor, fields.shape[2] * factor
         grid = self._grids.get((rows, columns))
         if grid is None:

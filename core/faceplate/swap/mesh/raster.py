@@ -64,26 +64,41 @@ def draw(
     """
     rows, columns = -(-height // step), -(-width // step)
     corners = points[triangles] / step
-    nearest = _nearest_triangle(corners, rows, columns)
+    planes = _planes(corners)
+    nearest = _nearest_triangle(corners, planes, rows, columns)
     inside = nearest >= 0
     at = inside.flatten().nonzero()[:, 0]
     chosen = nearest.flatten()[at]
-    weights = _barycentric(corners[chosen], at % columns, at // columns)
+    weights = _at(planes[chosen, :3], at % columns, torch.div(at, columns, rounding_mode="floor"))
     fields = points.new_zeros(values.shape[1], rows * columns)
-    fields[:, at] = (values[triangles[chosen]] * weights[..., None]).sum(1).T
+    fields[:, at] = torch.bmm(weights[:, None], values[triangles[chosen]])[:, 0].T
     return fields.view(-1, rows, columns), inside
 
 
-def _barycentric(corners: torch.Tensor, column: torch.Tensor, row: torch.Tensor) -> torch.Tensor:
-    a, b, c = corners[:, 0], corners[:, 1], corners[:, 2]
-    x, y = column + 0.5, row + 0.5
+def _planes(corners: torch.Tensor) -> torch.Tensor:
+    """(T, 4, 3): barycentric weights and depth of each triangle as a x + b y + c of sample centres, from the corners
+    (T, 3, 3). Degenerate triangles get huge weights and are never hit.
+    """
+    a, b, c = corners.unbind(1)
     area = (b[:, 1] - c[:, 1]) * (a[:, 0] - c[:, 0]) + (c[:, 0] - b[:, 0]) * (a[:, 1] - c[:, 1])
-    first = ((b[:, 1] - c[:, 1]) * (x - c[:, 0]) + (c[:, 0] - b[:, 0]) * (y - c[:, 1])) / area
-    second = ((c[:, 1] - a[:, 1]) * (x - c[:, 0]) + (a[:, 0] - c[:, 0]) * (y - c[:, 1])) / area
-    return torch.stack([first, second, 1 - first - second], 1)
+    area = torch.where(area.abs() < 1e-9, 1e-9, area)
+    first_x, first_y = (b[:, 1] - c[:, 1]) / area, (c[:, 0] - b[:, 0]) / area
+    second_x, second_y = (c[:, 1] - a[:, 1]) / area, (a[:, 0] - c[:, 0]) / area
+    first = torch.stack([first_x, first_y, -first_x * c[:, 0] - first_y * c[:, 1]], 1)
+    second = torch.stack([second_x, second_y, -second_x * c[:, 0] - second_y * c[:, 1]], 1)
+    third = -first - second
+    third[:, 2] += 1.0
+    depth = first * a[:, 2:] + second * b[:, 2:] + third * c[:, 2:]
+    return torch.stack([first, second, third, depth], 1)
 
 
-def _nearest_triangle(corners: torch.Tensor, rows: int, columns: int) -> torch.Tensor:
+def _at(planes: torch.Tensor, column: torch.Tensor, row: torch.Tensor) -> torch.Tensor:
+    """(N, K, 3) planes at sample centres: (N, K)."""
+    x, y = column.to(planes.dtype)[:, None] + 0.5, row.to(planes.dtype)[:, None] + 0.5
+    return (planes[..., 0] * x).add_(planes[..., 1] * y).add_(planes[..., 2])
+
+
+def _nearest_triangle(corners: torch.Tensor, planes: torch.Tensor, rows: int, columns: int) -> torch.Tensor:
     """(rows, columns) int64, the visible triangle of each sample or -1. Depth and index share one integer, so that the
     winner does not depend on the order in which a device works.
     """
@@ -91,23 +106,25 @@ def _nearest_triangle(corners: torch.Tensor, rows: int, columns: int) -> torch.T
     side_1, side_2 = flat[:, 1] - flat[:, 0], flat[:, 2] - flat[:, 0]
     turn = side_1[:, 0] * side_2[:, 1] - side_1[:, 1] * side_2[:, 0]
     limit = corners.new_tensor([columns, rows])
-    low = (flat.amin(1) - 0.5).ceil().clamp(min=0).minimum(limit).long()
-    high = (flat.amax(1) + 0.5).floor().clamp(min=0).minimum(limit).long()
+    low = (flat.amin(1) - 0.5).ceil().clamp(min=0).minimum(limit).int()
+    high = (flat.amax(1) + 0.5).floor().clamp(min=0).minimum(limit).int()
     size = (high - low).clamp(min=0) * (turn < -1e-9)[:, None]
     count = size[:, 0] * size[:, 1]
     owner = torch.repeat_interleave(count)
-    order = torch.arange(len(owner), device=corners.device) - (count.cumsum(0) - count)[owner]
+    order = torch.arange(len(owner), device=corners.device, dtype=torch.int32) - (count.cumsum(0).int() - count)[owner]
     span = size[owner, 0]
-    column, row = low[owner, 0] + order % span, low[owner, 1] + order // span
-    weights = _barycentric(corners[owner], column, row)
+    down = torch.div(order, span, rounding_mode="floor")
+    column, row = low[owner, 0] + order - down * span, low[owner, 1] + down
+    values = _at(planes[owner], column, row)
+    hit = values[:, :3].amin(1) >= _EDGE
+    owner, column, row = owner[hit], column[hit], row[hit]
     depth = corners[..., 2]
     near, far = depth.min(), depth.max()
-    level = ((depth[owner] * weights).sum(1) - near) / (far - near).clamp(min=1e-6) * (_Z_STEPS - 1)
+    level = (values[hit, 3] - near) / (far - near).clamp(min=1e-6) * (_Z_STEPS - 1)
     key = (level.clamp(0, _Z_STEPS - 1).long() << _INDEX_BITS) | owner
-    hit = (weights >= _EDGE).all(1)
     none = torch.iinfo(torch.int64).max
     best = torch.full((rows * columns,), none, dtype=torch.int64, device=corners.device)
-    best.scatter_reduce_(0, (row * columns + column)[hit], key[hit], "amin")
+    best.scatter_reduce_(0, row.long() * columns + column, key, "amin")
     triangle = best & ((1 << _INDEX_BITS) - 1)
     return torch.where(best == none, -1, triangle).view(rows, columns)
 

@@ -75,8 +75,8 @@ def test_uv_meets_itself_when_the_mesh_is_its_own_uv() -> None:
     fields, inside = draw(points, TRIANGLES, torch.tensor(topology.uv()), 256, 256)
     v, u = torch.meshgrid(*[(torch.arange(256) + 0.5) / 256] * 2, indexing="ij")
     assert inside.float().mean() > 0.7
-    torch.testing.assert_close(fields[0][inside], u[inside], atol=1e-5, rtol=0)
-    torch.testing.assert_close(fields[1][inside], v[inside], atol=1e-5, rtol=0)
+    torch.testing.assert_close(fields[0][inside], u[inside], atol=5e-5, rtol=0)
+    torch.testing.assert_close(fields[1][inside], v[inside], atol=5e-5, rtol=0)
 
 
 def test_a_mesh_outside_the_frame_draws_nothing() -> None:
@@ -92,6 +92,8 @@ def test_shrink_is_the_block_mean_and_enlarge_matches_interpolate() -> None:
     large = Enlarger(16, 24)(small, 4)
     expected = torch.nn.functional.interpolate(small[None], scale_factor=4, mode="bilinear", align_corners=False)[0]
     torch.testing.assert_close(large, expected, atol=1e-6, rtol=1e-5)
+    torch.testing.assert_close(Enlarger(13, 22).on_any_device(small, 4), expected[:, :13, :22], atol=1e-6, rtol=1e-5)
+    torch.testing.assert_close(Enlarger(13, 22).on_cpu(small, 4), expected[:, :13, :22], atol=1e-6, rtol=1e-5)
 
 
 def test_blur_has_the_given_sigma_and_sample_reads_pixel_centres() -> None:
