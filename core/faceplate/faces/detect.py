@@ -35,6 +35,8 @@ _SAME_FACE = 0.3
 _SURROUND = 2.0
 _NEAR = 0.2
 _CANDIDATES = 4
+# Deviation of display values below which a tile is sky, leader or letterbox.
+_FEATURELESS = 0.003
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +180,8 @@ def _tiles(level: _Level, origin: tuple[int, int]) -> Iterable[_Tile]:
     for top in _starts(height):
         for left in _starts(width):
             part = level.picture[top : top + TILE, left : left + TILE]
+            if float(part.std()) < _FEATURELESS:
+                continue
             square = np.zeros((TILE, TILE, 3), np.float32)
             square[: part.shape[0], : part.shape[1]] = part
             inner = (left > 0, top > 0, left + TILE < width, top + TILE < height)

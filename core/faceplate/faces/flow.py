@@ -19,7 +19,7 @@ _WINDOW = (21, 21)
 _PYRAMID = 2
 _RETURN_PX = 0.25
 _ENOUGH = 0.1
-_GREY = np.array([0.2126, 0.7152, 0.0722], np.float32)
+_GREY = np.array([[0.2126, 0.7152, 0.0722]], np.float32)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,7 +38,7 @@ class FlowPatch:
 def flow_patch(view: PlateView, roi: Roi) -> FlowPatch:
     """The crop at the landmark net's square."""
     matrix = roi.matrix(CROP, view.pixel_aspect)
-    grey = view.sample(matrix, (CROP, CROP)) @ _GREY
+    grey = np.asarray(cv2.transform(view.sample(matrix, (CROP, CROP)), _GREY), np.float32)
     return FlowPatch(np.rint(grey * 255).astype(np.uint8), matrix)
 
 

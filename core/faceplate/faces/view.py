@@ -1,7 +1,8 @@
 """How detectors and landmark nets look at a plate: small display-encoded crops, whatever the size of the frame.
 
-An 8K frame is never converted as a whole at full resolution unless a full search asks for it; a crop costs what its own
-pixels cost.
+An 8K frame is never converted as a whole at full resolution unless a full search asks for it. A crop costs what its own
+pixels cost, and one that shrinks the plate more than four times reads only every second row and column, more than eight
+times every fourth, and so on: at least sixteen pixels are averaged for each of its own.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ LINEAR_LIMIT = 4.0
 _OVERVIEW_PX = 640
 _BAND_ROWS = 256
 _MARGIN = 8
+_EXACT_LEVEL = 2
 _TABLE_SIZE = 65536
 
 
@@ -136,12 +138,15 @@ class LinearPlateView:
     def sample_linear(self, matrix: Affine, size: tuple[int, int]) -> Picture:
         """See `PlateView.sample_linear`."""
         step = float(np.linalg.norm(matrix[:, :2], 2))
-        level = min(max(0, int(np.floor(np.log2(max(step, 1e-9))))), max(self.width, self.height).bit_length() - 1)
+        coarsest = _EXACT_LEVEL + min(self.width, self.height).bit_length() - 1
+        level = min(max(0, int(np.floor(np.log2(max(step, 1e-9))))), coarsest)
         scale = 2**level
         over = 2 if step > scale else 1
         linear = matrix[:, :2] / (scale * over)
         # cv2 counts from the centre of the first pixel.
-        offset = (matrix[:, 2] - self.origin) / scale + linear @ (0.5, 0.5) - 0.5
+        # Thinned rows and columns lie half a pixel after the middle of their blocks.
+        start = matrix[:, 2] - self.origin - (0.5 if level > _EXACT_LEVEL else 0.0)
+        offset = start / scale + linear @ (0.5, 0.5) - 0.5
         box = self._needed(linear, offset, (size[0] * over, size[1] * over), level)
         offset = offset - (box.x0, box.y0)
         warped = cv2.warpAffine(
@@ -185,25 +190,33 @@ class LinearPlateView:
         return Box(int(low[0]), int(low[1]), int(high[0]), int(high[1]))
 
     def _region(self, level: int, box: Box) -> Picture:
-        if level in self._levels:
+        if level in self._levels and level <= _EXACT_LEVEL:
             return self._levels[level][box.slices(self._extent(level))]
         if level not in self._recent or not self._recent[level][0].contains(box):
             # The crops of one face lie close together: a little more now serves them all.
             wide = box.grow(max(box.width, box.height) // _MARGIN).intersect(self._extent(level))
-            self._recent[level] = wide, self._build(level, wide)
+            thin = max(0, level - _EXACT_LEVEL)
+            self._recent[level] = wide, self._build(level, wide, thin)
         held, pixels = self._recent[level]
         return pixels[box.slices(held)]
 
-    def _build(self, level: int, box: Box) -> Picture:
-        if level in self._levels:
+    def _build(self, level: int, box: Box, thin: int) -> Picture:
+        if level == thin:
+            step = 2**thin
+            rows = slice(box.y0 * step + step // 2, box.y1 * step, step)
+            columns = slice(box.x0 * step + step // 2, box.x1 * step, step)
+            return self._clean(self._pixels[rows, columns, :3])
+        if thin == 0 and level in self._levels:
             return self._levels[level][box.slices(self._extent(level))]
-        if level == 0:
-            return self._clean(self._pixels[box.y0 : box.y1, box.x0 : box.x1, :3])
         doubled = Box(2 * box.x0, 2 * box.y0, 2 * box.x1, 2 * box.y1)
-        return _halve(self._build(level - 1, doubled.intersect(self._extent(level - 1))))
+        return _halve(self._build(level - 1, doubled.intersect(self._extent(level - 1, thin)), thin))
 
-    def _extent(self, level: int) -> Box:
-        return Box(0, 0, -(-self.width // 2**level), -(-self.height // 2**level))
+    def _extent(self, level: int, thin: int | None = None) -> Box:
+        """Size of a level; coarse ones are made of thinned rows and columns unless `thin` says otherwise."""
+        thin = max(0, level - _EXACT_LEVEL) if thin is None else thin
+        step, blocks = 2**thin, 2 ** (level - thin)
+        count = [-(-(length - step // 2) // step) for length in (self.width, self.height)]
+        return Box(0, 0, -(-count[0] // blocks), -(-count[1] // blocks))
 
     def _clean(self, pixels: Pixels) -> Picture:
         values = pixels.astype(np.float32)
@@ -212,5 +225,5 @@ class LinearPlateView:
         return values
 
     def _to_view_light(self, crop: Picture) -> Picture:
-        rgb = crop.reshape(-1, 3) @ self._matrix.T
-        return np.clip(rgb, 0.0, np.float32(LINEAR_LIMIT)).reshape(crop.shape)
+        rgb = np.asarray(cv2.transform(crop, self._matrix), np.float32)
+        return np.clip(rgb, 0.0, np.float32(LINEAR_LIMIT), out=rgb)

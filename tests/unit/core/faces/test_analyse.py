@@ -50,7 +50,7 @@ def test_a_static_plate_has_no_temporal_variance_at_all() -> None:
 def test_jitter_at_400_px_on_a_moving_plate_with_grain() -> None:
     plate = moving_plate(800, 600, 12, face_width_px=400, motion="sine", travel_px=120, grain=0.01)
     shot = analyse(plate)
-    assert [len(track.observations) for track in shot.tracks] == [14]
+    assert [len(track.observations) for track in shot.tracks] == [12]
     assert shot.cuts == ()
     smooth = figures(plate, shot.tracks[0])
     assert smooth.jitter_px < 0.15
