@@ -379,7 +379,7 @@ def _deliver(
     """Put the worked part back into tensors of the crop's size."""
     edited = crop.view.clone()
     inside = edited[:, place.rows, place.columns]
-    inside.copy_(torch.where(core > 0, source, inside))
+    torch.where(core > 0, source, inside, out=inside)
     height, width = crop.view.shape[1:]
     full_core, full_blocked = crop.view.new_zeros(height, width), crop.view.new_zeros(height, width)
     full_core[place.rows, place.columns] = core

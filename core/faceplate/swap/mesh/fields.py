@@ -94,10 +94,11 @@ def blur(fields: torch.Tensor, sigma: float, aspect: float = 1.0) -> torch.Tenso
 
 
 def _kernel(size: int, sigma: float, like: torch.Tensor) -> torch.Tensor:
-    at = torch.arange(size, dtype=like.dtype, device=like.device)
-    away = ((at[:, None] - at[None]) / max(sigma, 1e-3)).square_()
+    """(size, size) with the Gaussian of the distance between row and column."""
+    away = torch.arange(1 - size, size, dtype=like.dtype, device=like.device).div_(max(sigma, 1e-3)).square_()
     # cut off at 4 sigma: the tail would be denormal numbers, which make a CPU crawl
-    return torch.exp(away.mul_(-0.5)).mul_(away > -8.0).div_(max(sigma, 0.4) * 2.5066283)
+    profile = torch.exp(away * -0.5).mul_(away < 16.0).div_(max(sigma, 0.4) * 2.5066283)
+    return profile.unfold(0, size, 1).flip(0)
 
 
 def smoothstep(low: float, high: float, value: torch.Tensor) -> torch.Tensor:

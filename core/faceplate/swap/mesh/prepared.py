@@ -16,6 +16,8 @@ from .zones import ZONE_SIZE, stretch, zones
 
 ZONE_ORDER = ("eyes", "mouth", "features", "cheeks", "exposed")
 _SMALLEST = 32
+_ALONE = 0.15
+"""Octaves around a level's own face width within which no other level is mixed in."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,7 +42,10 @@ class Prepared:
         """The texture at a `fields.uv_grid`, filtered for a face that many px wide: (3, h, w), a new tensor."""
         level = float(np.clip(np.log2(self.widths[0] / max(face_px, 1e-3)), 0.0, len(self.levels) - 1))
         index = int(level)
-        share = level - index
+        # near a level that level alone will do
+        share = min(max((level - index - _ALONE) / (1.0 - 2.0 * _ALONE), 0.0), 1.0)
+        if share == 1:
+            return sample(self.levels[index + 1], grid)
         result = sample(self.levels[index], grid)
         return result if share == 0 else result.lerp_(sample(self.levels[index + 1], grid), share)
 
@@ -88,7 +93,7 @@ def _for_width(colour: Image, width: float) -> Image:
     """The texture with every detail removed that a face `width` px wide cannot show. The blur follows the stretch of
     the UV map. Its strength is what comes closest to area-filtering a picture four times as large.
     """
-    size = min(colour.shape[0], max(_SMALLEST, round(4 * width)))
+    size = min(colour.shape[0], max(_SMALLEST, round(3 * width)))
     small = resized(colour, size, size, cv2.INTER_AREA)
     texels_a_pixel = resized(stretch(), size, size) * (size / width)
     sigma = np.sqrt(np.maximum((0.25 * texels_a_pixel) ** 2 - 0.25, 0.0))
