@@ -82,3 +82,37 @@ def roi_from_detection(seen: Detection, pixel_aspect: float) -> Roi:
         max(seen.size) * MESH_ROI_SCALE,
         float(np.radians(seen.angle_deg)),
     )
+
+
+def carry_roi(
+    roi: Roi,
+    points: NDArray[np.floating[Any]],
+    flow: NDArray[np.floating[Any]],
+    weights: NDArray[np.floating[Any]],
+    pixel_aspect: float,
+) -> Roi:
+    """The square moved as the points in it moved: weighted least-squares similarity.
+
+    Args:
+        roi: before.
+        points: (N, 2) plate px before.
+        flow: (N, 2) plate px, how each moved.
+        weights: (N,) at least 0, not all 0.
+        pixel_aspect: width / height of a pixel.
+    """
+    # As complex numbers a similarity is one factor and one offset.
+    before = unsqueeze(points[:, :2], pixel_aspect) @ (1, 1j)
+    after = before + unsqueeze(flow, pixel_aspect) @ (1, 1j)
+    share = weights / weights.sum()
+    middle, target = share @ before, share @ after
+    factor = (share * (before - middle).conj()) @ (after - target) / (share @ np.abs(before - middle) ** 2)
+    place = target + factor * (roi.u + 1j * roi.v - middle)
+    return Roi(float(place.real), float(place.imag), float(roi.side * abs(factor)), roi.angle + float(np.angle(factor)))
+
+
+def blend_rois(a: Roi, b: Roi, part: float) -> Roi:
+    """The square `part` of the way from a to b."""
+    turn = (b.angle - a.angle + np.pi) % (2 * np.pi) - np.pi
+    return Roi(
+        a.u + part * (b.u - a.u), a.v + part * (b.v - a.v), a.side + part * (b.side - a.side), a.angle + part * turn
+    )

@@ -2,13 +2,13 @@
 
 The net's answer depends a little on where its square lies, and the next square is made from its answer. So the square
 is moved until it is at rest, and the last answer is the mean over a few squares spread around that place: measured on
-a moving plate with grain (400 px face), five squares halve the jitter of one.
+a moving plate with grain (400 px face), five squares halve the jitter of one (0.49 to 0.26 px rms).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,25 +84,38 @@ def locate(view: PlateView, net: Net, rois: Sequence[Roi], settings: LandmarkSet
     Returns:
         One a square, in order; None where the net sees no face there.
     """
-    places: list[Roi | None] = list(rois)
-    moving = list(range(len(rois)))
+    settled = settle(view, net, rois, settings)
+    rough = measure_mean(view, net, [None if face is None else face.roi for face in settled], settings)
+    # Once more from the mean's own square, which trembles less than that of a single answer.
+    places = [None if face is None else roi_from_landmarks(face.landmarks, view.pixel_aspect) for face in rough]
+    return measure_mean(view, net, places, settings)
+
+
+def settle(view: PlateView, net: Net, rois: Sequence[Roi], settings: LandmarkSettings) -> list[MeshFace | None]:
+    """Move each square until it is at rest.
+
+    Returns:
+        One a square, in order: the net's last answer, with the square that it asks for in `roi`; None where the net
+        sees no face.
+    """
+    results: list[MeshFace | None] = [None] * len(rois)
+    moving = dict(enumerate(rois))
     for _ in range(settings.iterations):
-        if not moving:
-            break
-        faces = measure(view, net, [roi for roi in (places[index] for index in moving) if roi is not None])
-        still = []
+        faces = measure(view, net, list(moving.values()))
+        still: dict[int, Roi] = {}
         for index, face in zip(moving, faces, strict=True):
-            following = _follow(face, view.pixel_aspect) if face.score >= settings.min_score else None
-            places[index] = following
-            if following is not None and not _at_rest(face.roi, following):
-                still.append(index)
+            place = _follow(face, view.pixel_aspect) if face.score >= settings.min_score else None
+            results[index] = None if place is None else replace(face, roi=place)
+            if place is not None and not _at_rest(face.roi, place):
+                still[index] = place
         moving = still
-    return _measure_mean(view, net, places, settings)
+    return results
 
 
-def _measure_mean(
+def measure_mean(
     view: PlateView, net: Net, places: Sequence[Roi | None], settings: LandmarkSettings
 ) -> list[MeshFace | None]:
+    """The mean answer over squares spread around each place; None for None, and where the mean presence is low."""
     kept = [roi for roi in places if roi is not None]
     spread = [_shifted(roi, *offset) for roi in kept for offset in _SPREAD[: settings.squares]]
     faces = measure(view, net, spread)

@@ -22,6 +22,7 @@ import numpy as np
 from ..errors import SidecarError
 from ..face import Appearance, Track
 from ..frame import Box
+from ..media.atomic import atomic_write
 from .shot import AnalyseSettings, ShotFaces, ShotSource
 from .sidecar_read import FORMAT, VERSION, parse_shot
 
@@ -66,8 +67,6 @@ def write_sidecar(path: Path, shot: ShotFaces, *, tool: str) -> None:
         OutputError: the file cannot be written.
         SidecarError: the shot's source is unknown.
     """
-    from ..media.atomic import atomic_write
-
     text = format_shot(shot, tool=tool)
     with atomic_write(path) as temporary:
         temporary.write_text(text, "utf-8")

@@ -16,10 +16,10 @@ from scipy.optimize import linear_sum_assignment
 from ..face import Detection
 from . import topology
 from .appearance import AppearanceSampler
-from .crop import Roi, roi_from_detection, roi_from_landmarks, unsqueeze
+from .crop import Roi, blend_rois, carry_roi, roi_from_detection, roi_from_landmarks, unsqueeze
 from .detect import DetectSettings, detect_faces, detect_near, detect_quick
 from .flow import FlowPatch, flow_patch, point_flow, steady
-from .landmarks import CROP, LandmarkSettings, MeshFace, locate, same_face
+from .landmarks import CROP, LandmarkSettings, MeshFace, locate, measure_mean, same_face, settle
 from .nets import FaceNets
 from .view import Picture, PlateView
 
@@ -30,6 +30,9 @@ _NEAR_START = 0.1
 _RUN_AWAY = 0.5
 _AGREES = 0.25
 _REJOIN = 1.0
+_RIDE = 0.6
+_OFF_COURSE = 0.08
+_DRAW = 0.1
 _GOES_ON = 0.8
 _BREAKS_OFF = 0.2
 
@@ -74,6 +77,7 @@ class _Live:
     flow_patch: FlowPatch
     velocity: tuple[float, float] = (0.0, 0.0)
     misses: int = 0
+    ahead: FlowPatch | None = None
 
     def start(self, pixel_aspect: float) -> Roi:
         """Where to look next."""
@@ -146,12 +150,16 @@ class Tracker:
         starts = [live.start(view.pixel_aspect) for live in moved]
         near = detect_near(view, self._nets.detector, starts, self._detect.threshold) if starts else []
         places = [_place(roi, seen, view.pixel_aspect) for roi, seen in zip(starts, near, strict=True)]
-        faces = locate(view, self._nets.mesh, places, self._landmarks)
+        settled = settle(view, self._nets.mesh, places, self._landmarks)
+        locks = [None if face is None else _lock(live, face, view) for live, face in zip(moved, settled, strict=True)]
+        rides = [None if lock is None else lock.roi for lock in locks]
+        faces = measure_mean(view, self._nets.mesh, rides, self._landmarks)
         found = dict(held)
-        for live, start, seen, mesh in zip(moved, starts, near, faces, strict=True):
-            if mesh is None or not _believable(mesh, start, seen, view.pixel_aspect):
+        for live, start, seen, lock, mesh in zip(moved, starts, near, locks, faces, strict=True):
+            if lock is None or mesh is None or not _believable(mesh, start, seen, view.pixel_aspect):
                 continue
-            found[live] = RawFace(mesh, seen is not None)
+            live.ahead = lock.patch
+            found[live] = RawFace(mesh, seen is not None, lock.flow, lock.reliability)
         return found
 
     def _drop_doubles(self, seen: dict[_Live, RawFace]) -> None:
@@ -195,14 +203,14 @@ class Tracker:
         before = live.face
         roi = face.mesh.roi
         if face.mesh is not before.mesh:
-            after = flow_patch(view, roi)
-            if live.misses == 0:
+            after = live.ahead or flow_patch(view, roi)
+            if live.misses == 0 and face.flow is None:
                 flow, reliability = _flow(live.flow_patch, after, before.mesh, face.mesh)
                 face = replace(face, flow=flow, reliability=reliability)
             live.patch, live.flow_patch = _patch(view, roi), after
         steps = live.misses + 1
         live.velocity = (roi.u - before.mesh.roi.u) / steps, (roi.v - before.mesh.roi.v) / steps
-        live.face, live.misses = face, 0
+        live.face, live.misses, live.ahead = face, 0, None
         self._record(live.track, frame, face, view)
 
     def _record(self, track: RawTrack, frame: int, face: RawFace, view: PlateView) -> None:
@@ -283,7 +291,7 @@ class Tracker:
         live.track.faces[later] = replace(ahead, flow=flow, reliability=reliability)
         live.velocity = face.mesh.roi.u - live.face.mesh.roi.u, face.mesh.roi.v - live.face.mesh.roi.v
         live.face = replace(face, flow=None, reliability=None)
-        live.patch, live.flow_patch = _patch(view, face.mesh.roi), here
+        live.patch, live.flow_patch, live.ahead = _patch(view, face.mesh.roi), here, None
         self._record(live.track, earlier, live.face, view)
 
     def _owner(self, frame: int, mesh: MeshFace) -> RawTrack | None:
@@ -296,6 +304,34 @@ class Tracker:
         first.faces.update(second.faces)
         first.appearance.merge(second.appearance)
         self.tracks.remove(second)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Lock:
+    """Where to measure, and how the picture moved there since the frame before."""
+
+    roi: Roi
+    patch: FlowPatch
+    flow: NDArray[np.float32] | None = None
+    reliability: NDArray[np.float32] | None = None
+
+
+def _lock(live: _Live, settled: MeshFace, view: PlateView) -> _Lock:
+    """Let the square ride on the picture: moved by the flow, drawn only slowly to where the net would have it.
+
+    A square that trembles makes the landmarks tremble; one that is fixed to the skin does not.
+    """
+    patch = flow_patch(view, settled.roi)
+    if live.misses > 0:
+        return _Lock(settled.roi, patch)
+    flow, reliability = _flow(live.flow_patch, patch, live.face.mesh, settled)
+    roi = settled.roi
+    if float(reliability.mean()) > _RIDE:
+        points = live.face.mesh.landmarks[:, :2]
+        carried = carry_roi(live.face.mesh.roi, points, flow, reliability, view.pixel_aspect)
+        if _distance(carried, settled.roi) < _OFF_COURSE:
+            roi = blend_rois(carried, settled.roi, _DRAW)
+    return _Lock(roi, patch, flow, reliability)
 
 
 def _resume(track: RawTrack, frame: int, view: PlateView) -> _Live:

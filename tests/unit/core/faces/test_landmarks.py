@@ -4,7 +4,15 @@ import numpy as np
 import pytest
 
 from faceplate.face import Detection
-from faceplate.faces.crop import Roi, roi_from_detection, roi_from_landmarks, squeeze, unsqueeze
+from faceplate.faces.crop import (
+    Roi,
+    blend_rois,
+    carry_roi,
+    roi_from_detection,
+    roi_from_landmarks,
+    squeeze,
+    unsqueeze,
+)
 from faceplate.faces.landmarks import LandmarkSettings, locate, same_face
 from tests.support.plates import SyntheticPlate, moving_plate
 from tests.unit.core.faces.made import mean_error, nets, view
@@ -76,3 +84,26 @@ def test_squeeze_undoes_unsqueeze() -> None:
 def test_a_detections_square_stands_upright_on_the_eyes() -> None:
     seen = Detection((10.0, 20.0), (30.0, 40.0), 0.9, np.zeros((6, 2), np.float32), 90.0)
     assert roi_from_detection(seen, 1.0) == Roi(10.0, 20.0, 60.0, np.pi / 2)
+
+
+@pytest.mark.parametrize("aspect", [1.0, 2.0])
+def test_a_square_rides_on_the_flow(aspect: float) -> None:
+    """Points that turn by 10 degrees, grow by 5 % and move take the square with them; one wild point without weight."""
+    random = np.random.default_rng(2)
+    points = random.uniform(0, 200, (60, 2))
+    factor, offset = 1.05 * np.exp(1j * np.radians(10)), 30 - 12j
+    after = (points * (aspect, 1.0)) @ (1, 1j) * factor + offset
+    flow = np.stack([after.real / aspect, after.imag], -1) - points
+    flow[7], weights = 500.0, np.ones(60)
+    weights[7] = 0.0
+    roi = Roi(120.0, 90.0, 80.0, 0.3)
+    place = (roi.u + 1j * roi.v) * factor + offset
+    moved = carry_roi(roi, points, flow, weights, aspect)
+    expected = (place.real, place.imag, 84.0, 0.3 + np.radians(10))
+    np.testing.assert_allclose([moved.u, moved.v, moved.side, moved.angle], expected, rtol=1e-9)
+
+
+def test_blending_squares_goes_the_short_way_round() -> None:
+    half = blend_rois(Roi(0, 0, 10, np.radians(170)), Roi(4, 8, 20, np.radians(-170)), 0.5)
+    assert (half.u, half.v, half.side) == (2, 4, 15)
+    assert half.angle == pytest.approx(np.pi)
