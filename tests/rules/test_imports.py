@@ -34,9 +34,10 @@ LAYERS = (
     "models media colour",
     "faces swap provenance",
     "report plate composite",
-    "pipeline deliver",
+    "pipeline deliver demo",
     "jobs",
-    "cli demo bench",
+    "bench",
+    "cli",
 )
 """Inside core, a module imports its own layer and those before it."""
 

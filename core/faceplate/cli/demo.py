@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Annotated
 
@@ -10,9 +9,6 @@ import typer
 
 from . import options
 from .show import reporter
-
-PHOTOS = ("person_1.png", "person_2.png")
-CONSENT = "person_consent.toml"
 
 
 def demo(
@@ -29,7 +25,7 @@ def demo(
     from ..jobs.apply import run_apply
     from ..jobs.cancel import CancelToken, cancel_on_signals
     from ..jobs.events import note, progress
-    from ..jobs.identity import make_identity_file
+    from ..jobs.identity import make_demo_identity
     from ..jobs.spec import ApplyJob
 
     bench = options.open_workbench(device=device, threads=threads)
@@ -46,9 +42,7 @@ def demo(
 
         plate = write_plate(spec, out / "plate", on_frame=on_frame)
         emit(note(f"plate     {plate}  (NASA's astronaut portrait, public domain)"))
-        with as_file(files("faceplate.demo").joinpath("data")) as data:
-            photos = [data / name for name in PHOTOS]
-            made = make_identity_file("demo person", photos, data / CONSENT, out / "person.fpid", bench)
+        made = make_demo_identity(out / "person.fpid", bench)
         emit(note(f"identity  {made.path}  (a fictional person)"))
         job = ApplyJob(
             plate=plate,

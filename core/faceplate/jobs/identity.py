@@ -5,8 +5,10 @@ from __future__ import annotations
 import datetime
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.resources import as_file, files
 from pathlib import Path
 
+from ..demo.person import PHOTOS
 from ..errors import IdentityError, OutputError
 from ..faces.identity import IdentityFile, read_identity, write_identity
 from ..faces.identity_text import describe_identity
@@ -56,6 +58,13 @@ def make_identity_file(
     file, refusals = make_identity(name, photos, record, tools)
     write_identity(path, file)
     return MadeIdentity(path, file, refusals)
+
+
+def make_demo_identity(path: Path, bench: Workbench) -> MadeIdentity:
+    """The demonstration's fictional person, with a consent record that says so; see `make_identity_file`."""
+    with as_file(files("faceplate.demo").joinpath("data")) as data:
+        photos = [data / name for name in PHOTOS]
+        return make_identity_file("demo person", photos, data / "person_consent.toml", path, bench)
 
 
 def show_identity_file(path: Path) -> str:

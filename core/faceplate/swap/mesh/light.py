@@ -9,6 +9,8 @@ from .fields import Enlarger, blur, shrink, smoothstep
 _WIDE, _NARROW = 0.09, 0.035
 """Sigma of the light that is carried over, fraction of the face width: in the middle of the face, and at its edge."""
 _EDGE_BAND = 0.16
+_HIGHLIGHT = 0.05
+"""Sigma that tells a highlight from a face that is blown out as a whole."""
 _CLIPPED = (0.80, 0.98)
 _DETAIL_REACH = 0.07
 """Sigma over which detail is measured, fraction of the face width."""
@@ -36,7 +38,7 @@ def light_gain(
     Returns:
         (3, h, w) > 0; scales with the exposure of `view`.
     """
-    weight = weight * (1.0 - smoothstep(*_CLIPPED, view.amax(0)))
+    weight = weight * _unclipped(view, weight, face_px, aspect)
     total = weight.sum().clamp(min=1e-3)
     mean_view, mean_source = ((image * weight).sum((1, 2)) / total for image in (view, source))
     ratio = (mean_view + 1e-6) / (mean_source + 1e-4)
@@ -53,6 +55,14 @@ def light_gain(
 
     inner = smoothstep(0.0, _EDGE_BAND, edge)
     return torch.lerp(gain(_NARROW), gain(_WIDE), inner)
+
+
+def _unclipped(view: torch.Tensor, weight: torch.Tensor, face_px: float, aspect: float) -> torch.Tensor:
+    """(h, w) 0..1: a clipped value has no say over the light around it, unless all around it is clipped."""
+    clipped = smoothstep(*_CLIPPED, view.amax(0))
+    around = blur(torch.stack([clipped * weight, weight]), _HIGHLIGHT * face_px, aspect)
+    everywhere = smoothstep(0.3, 0.8, around[0] / around[1].clamp(min=1e-4))
+    return 1.0 - clipped * (1.0 - everywhere)
 
 
 def match_detail(

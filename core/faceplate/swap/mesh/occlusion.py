@@ -1,7 +1,7 @@
 """What is in front of the face: hands, microphones, hair. Smooth functions of the picture, so that the matte is as
 stable in time as the plate and its landmarks.
 
-Two kinds of evidence. *Memory*: the track's usual appearance in canonical UV against this frame. *Skin*: colours that
+Three kinds of evidence. *Glare*: white beyond what skin can be. *Memory*: the track's usual appearance in canonical UV against this frame. *Skin*: colours that
 the cheeks of this frame do not explain, looked for only on the forehead and the outer band, where nothing folds.
 """
 
@@ -31,6 +31,8 @@ _CLOSE_REACH = 8
 """Texels: gaps up to twice as wide inside a patch are closed; a hand has the colour of the face in places."""
 _FIT_ROUNDS = 4
 _SKIN_KNEE = (3.6, 5.2)
+_BLOWN = (0.80, 0.96)
+"""Value of the darkest channel that no skin reaches: a lamp, the sun or a flare in front of the face."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,7 +76,7 @@ def occluder(
     Returns:
         (h, w) float32 0..1, 0 away from the face.
     """
-    found = foreign_to_skin(view, evidence, face_px)
+    found = torch.maximum(foreign_to_skin(view, evidence, face_px), smoothstep(*_BLOWN, view.amin(0)))
     if appearance is not None:
         unlike = unlike_memory(view, appearance, landmarks, tolerance, step)
         found = torch.maximum(found, sample(unlike[None], evidence.at)[0])

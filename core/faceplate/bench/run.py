@@ -1,0 +1,43 @@
+"""All figures in one run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from ..demo.plate import DemoPlateSpec
+from ..jobs.identity import make_demo_identity
+from ..jobs.spec import Workbench
+from .figures import Figures, frame_cost, outside_bits, soak, steadiness, throughput
+from .shot import make_shot
+
+_COST_RUNS = 9
+_THROUGHPUT_RUNS = 3
+
+
+def run_bench(bench: Workbench, folder: Path, *, soak_frames: int) -> Iterator[tuple[str, Figures]]:
+    """Measure one figure after another.
+
+    Args:
+        bench: nets, colour, threads.
+        folder: for frames, several GB at most for a long soak; emptied by the caller.
+        soak_frames: 0 leaves the soak out.
+
+    Yields:
+        (title, figures).
+    """
+    made = make_demo_identity(folder / "person.fpid", bench)
+    identity = made.file.identity
+    yield "device", {"device": str(bench.nets.device), "reason": bench.nets.device.reason, "threads": bench.threads}
+    for width, height in ((1920, 1080), (4096, 2160)):
+        spec = DemoPlateSpec(frames=3, width=width, height=height, overscan=0)
+        title = f"one frame {width}x{height}, one thread: compute over file I/O"
+        yield title, frame_cost(spec, identity, bench, folder / str(width), _COST_RUNS)
+    shot = make_shot(DemoPlateSpec(frames=24), folder / "shot", bench)
+    yield "landmarks against truth, 24 moving frames at 1080p", steadiness(shot, bench)
+    yield "bits outside the matte, 24 frames at 1080p", outside_bits(shot, made.path, bench, folder)
+    title = f"throughput, 24 frames at 1080p, {bench.threads} threads"
+    yield title, throughput(shot, made.path, bench, folder, _THROUGHPUT_RUNS)
+    if soak_frames:
+        small = make_shot(DemoPlateSpec(frames=12, width=640, height=360, overscan=0), folder / "small", bench)
+        yield f"memory over {soak_frames} frames at 640x360", soak(soak_frames, small, made.path, bench, folder)
