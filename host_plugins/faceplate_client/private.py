@@ -12,6 +12,7 @@ import os
 import secrets
 import stat
 import sys
+import time
 from pathlib import Path
 
 from .errors import ConnectionFailed, UnsafeFile
@@ -23,6 +24,8 @@ else:
 
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
 _BINARY = getattr(os, "O_BINARY", 0)
+_NO_WAIT = getattr(os, "O_NONBLOCK", 0)
+"""Opening a pipe that lies where a file should be would wait for its other end."""
 _FAR = 0x7FFFFFF0
 """Where Windows locks one byte: past the end, since a locked byte could not be read."""
 
@@ -81,7 +84,7 @@ def open_private(path: Path, flags: int) -> int:
         OSError: as from `os.open`.
     """
     try:
-        descriptor = os.open(path, flags | _NO_FOLLOW | _BINARY, 0o600)
+        descriptor = os.open(path, flags | _NO_FOLLOW | _NO_WAIT | _BINARY, 0o600)
     except OSError as error:
         if error.errno == errno.ELOOP:
             raise UnsafeFile(f"{path} is a link", hint="remove it") from error
@@ -134,8 +137,8 @@ class FileLock:
         self.path = path
         self._descriptor: int | None = None
 
-    def acquire(self) -> bool:
-        """Take the lock without waiting; False when another holder has it.
+    def acquire(self, patience_s: float = 0.0) -> bool:
+        """Take the lock; False when another holder still has it after `patience_s`.
 
         Raises:
             UnsafeFile: the file is another user's or open to others.
@@ -147,9 +150,12 @@ class FileLock:
             descriptor = open_private(self.path, os.O_RDWR | os.O_CREAT)
         except OSError as error:
             raise ConnectionFailed(f"cannot open the lock {self.path}", found=error.strerror or str(error)) from error
-        if not try_lock(descriptor):
-            os.close(descriptor)
-            return False
+        end = time.monotonic() + patience_s
+        while not try_lock(descriptor):
+            if time.monotonic() >= end:
+                os.close(descriptor)
+                return False
+            time.sleep(0.01)
         self._descriptor = descriptor
         return True
 

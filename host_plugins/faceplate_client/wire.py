@@ -589,7 +589,7 @@ class Done:
 @_message("cancel", True)
 @dataclass(frozen=True)
 class Cancel:
-    """Stop the job after its current frame."""
+    """Stop the job after its current frame. A job that has ended meanwhile gets no second end."""
 
     id: str = _f(_ID)
 
@@ -680,6 +680,12 @@ class Stopping:
     """The server takes no more jobs and exits."""
 
     id: str = _f(_ID)
+
+
+@_message("bye", True)
+@dataclass(frozen=True)
+class Bye:
+    """The client closes; its jobs are cancelled and its rings let go. No answer."""
 
 
 @_message("error", False)

@@ -93,6 +93,7 @@ SAMPLES: dict[str, Any] = {
     "released": wire.Released("12"),
     "stop": wire.Stop("13"),
     "stopping": wire.Stopping("13"),
+    "bye": wire.Bye(),
     "error": wire.Error("7", "input", "SettingError", "no setting is called 'x'", "strength", "x", "did you mean ...?"),
 }
 
