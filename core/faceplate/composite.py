@@ -26,11 +26,9 @@ class Composite:
 
     def __init__(self, plate: torch.Tensor) -> None:
         _, height, width = plate.shape
-        self.rgb = plate.clone()
-        self._rgba = plate.new_zeros((4, height, width))
-        self.core = plate.new_zeros((height, width))
-        self.occluder = plate.new_zeros((height, width))
-        self.st = plate.new_zeros((2, height, width))
+        self.rgb = plate
+        self._rgba, self.st = plate.new_zeros((4, height, width)), plate.new_zeros((2, height, width))
+        self.core, self.occluder = plate.new_zeros((height, width)), plate.new_zeros((height, width))
         self.shares: dict[str, torch.Tensor] = {}
 
     @property
@@ -53,7 +51,11 @@ class Composite:
             matte: (h, w) final.
             result: of the engine, for the layers.
         """
+        if not self.shares and edited.shape == self.rgb.shape:
+            self._take(name, edited, matte, result)
+            return
         rows, columns = at
+        self.rgb = self.rgb.clone()
         self.rgb[:, rows, columns] = compose(self.rgb[:, rows, columns], edited, matte)
         own = element(edited, matte)
         self._rgba[:, rows, columns] = over(own, self._rgba[:, rows, columns]) if self.shares else own
@@ -65,3 +67,12 @@ class Composite:
         for share in self.shares.values():
             share[rows, columns] *= 1.0 - matte
         self.shares.setdefault(name, torch.zeros_like(self.core))[rows, columns] += matte
+
+    def _take(self, name: str, edited: torch.Tensor, matte: torch.Tensor, result: FaceResult) -> None:
+        """The first face, where it fills the window: nothing to merge."""
+        self.rgb = compose(self.rgb, edited, matte)
+        self._rgba = element(edited, matte)
+        self.core, self.occluder = result.matte_core, result.matte_occluder
+        if result.st is not None:
+            self.st = result.st
+        self.shares[name] = matte.clone()

@@ -5,6 +5,7 @@ Pure functions on torch tensors; (C, h, w) pictures and (h, w) mattes of one win
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -44,16 +45,23 @@ def compose(plate: torch.Tensor, edited: torch.Tensor, matte: torch.Tensor) -> t
         (C, h, w), a new tensor. Where the matte is 1 it is `edited`; a plate pixel that is not finite keeps its value
         under a partial matte, because there is no way between it and a number.
     """
-    part = plate + matte * (edited - plate)
-    part = torch.where(matte >= 1.0, edited, torch.where(torch.isfinite(plate), part, plate))
-    unedited = (edited == plate) | (plate.isnan() & edited.isnan())
-    return torch.where((matte > 0.0) & ~unedited, part, plate)
+    blended = torch.lerp(plate, edited, matte.expand_as(plate))  # exact at both ends, for finite values
+    if not _all_finite(plate):
+        blended = torch.where(torch.isfinite(plate), blended, torch.where(matte >= 1.0, edited, plate))
+    return torch.where((edited != plate).logical_and_(matte > 0.0), blended, plate)
+
+
+def _all_finite(picture: torch.Tensor) -> bool:
+    """A quick look on a CPU; on a GPU False, because asking would make the device wait."""
+    return picture.device.type == "cpu" and math.isfinite(picture.sum().item())
 
 
 def element(edited: torch.Tensor, matte: torch.Tensor) -> torch.Tensor:
     """Premultiplied RGBA of one face: (3, h, w) and (h, w) to (4, h, w); exactly 0 where the matte is."""
-    colour = torch.where(matte > 0.0, edited * matte, torch.zeros_like(edited))
-    return torch.cat([colour, matte[None]])
+    out = edited.new_empty((4, *matte.shape))
+    torch.mul(edited, matte, out=out[:3])
+    out[3] = matte
+    return out if _all_finite(out) else torch.where(matte > 0.0, out, torch.zeros_like(out))
 
 
 def over(top: torch.Tensor, bottom: torch.Tensor) -> torch.Tensor:
