@@ -1,8 +1,9 @@
-"""What is in front of the face: hands, microphones, hair. Smooth functions of the picture, so that the matte is as
-stable in time as the plate and its landmarks.
+"""What is in front of the face: hands, microphones, hair, glare. Smooth functions of the picture, so that the matte is
+as stable in time as the plate and its landmarks.
 
-Three kinds of evidence. *Glare*: white beyond what skin can be. *Memory*: the track's usual appearance in canonical UV against this frame. *Skin*: colours that
+Three kinds of evidence. *Memory*: the track's usual appearance in canonical UV against this frame. *Skin*: colours that
 the cheeks of this frame do not explain, looked for only on the forehead and the outer band, where nothing folds.
+*Glare*: white beyond what skin can be.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _CLOSE_REACH = 8
 """Texels: gaps up to twice as wide inside a patch are closed; a hand has the colour of the face in places."""
 _FIT_ROUNDS = 4
 _SKIN_KNEE = (3.6, 5.2)
-_BLOWN = (0.80, 0.96)
+_BLOWN = (0.90, 0.99)
 """Value of the darkest channel that no skin reaches: a lamp, the sun or a flare in front of the face."""
 
 

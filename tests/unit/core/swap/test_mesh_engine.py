@@ -323,3 +323,41 @@ def test_rectified_result_shows_the_identity_and_not_the_plate(plate: Plate, tex
     row, column = (spot[::-1] * 128).astype(int)
     assert flat[row, column] < 0.5
     assert flat[row, 128 - column] > 0.85
+
+
+def test_a_plate_moved_by_whole_pixels_gives_the_same_face_moved(plate: Plate, stranger: Prepared) -> None:
+    """No grid of the engine is tied to the raster, so that a pan does not make the face swim."""
+    picture, landmarks = plate
+    still = crop_of(picture, landmarks, shape=0.3)
+    moved = crop_of(np.roll(picture, (5, -11), (0, 1)), landmarks + np.float32([-11, 5, 0]), shape=0.3)
+    assert moved.window == Box(still.window.x0 - 11, still.window.y0 + 5, still.window.x1 - 11, still.window.y1 + 5)
+    a, b = swap(still, stranger), swap(moved, stranger)
+    torch.testing.assert_close(a.matte_core, b.matte_core, atol=1e-4, rtol=0)
+    torch.testing.assert_close(a.edited, b.edited, atol=1e-4, rtol=1e-3)
+
+
+def test_a_small_highlight_does_not_brighten_the_skin_around_it(plate: Plate, stranger: Prepared) -> None:
+    picture, landmarks = plate
+    lit = picture.copy()
+    centre = landmarks[50, :2]
+    y, x = np.mgrid[0 : lit.shape[0], 0 : lit.shape[1]] + 0.5
+    away = np.hypot(x - centre[0], y - centre[1]) / 186
+    lit[away < 0.04] = 1.0
+    before, after = (swap(crop_of(each, landmarks, occluders=False), stranger) for each in (picture, lit))
+    window = crop_of(*plate).window
+    ring = torch.from_numpy(((away > 0.06) & (away < 0.10))[window.slices(Box(0, 0, 1024, 1024))])
+    ratio = after.edited[:, ring].mean() / before.edited[:, ring].mean()
+    assert ratio == pytest.approx(1.0, abs=0.08)
+
+
+def test_a_lamp_in_front_of_the_face_stays_the_plate(plate: Plate, stranger: Prepared) -> None:
+    picture, landmarks = plate
+    lit = picture.copy()
+    centre = landmarks[205, :2].astype(int)
+    cv2.circle(lit, tuple(centre.tolist()), 14, (1.0, 1.0, 1.0), -1)
+    crop = crop_of(lit, landmarks)
+    made = swap(crop, stranger)
+    row, column = centre[1] - crop.window.y0, centre[0] - crop.window.x0
+    lamp = made.matte_occluder[row - 8 : row + 9, column - 8 : column + 9]
+    assert lamp.mean() > 0.9
+    assert made.matte_occluder[row - 40 : row - 30, column].max() < 0.1
