@@ -16,6 +16,7 @@ _SIZE = (64, 36)
 _FLAT = 1e-4
 _SUSPECT = 0.12
 _ABOVE_NEIGHBOURS = 3.0
+_ABOVE_LAST = 2.0
 _REACH = 2
 _BLUR = 1.5
 _BLANK = 0.01
@@ -81,7 +82,10 @@ class CutFinder:
     _episodes: list[_Episode] = field(default_factory=list)
 
     def add(self, frame: int, overview: Picture) -> bool:
-        """True when the frame may be the first after a cut: worth a full search for faces."""
+        """True when the frame may be the first after a cut: worth a full search for faces.
+
+        In a shot that moves much only a change well above the last one counts.
+        """
         look = _look(overview)
         previous = self._recent
         self._steps.append(_difference(previous[-1], look) if previous else 0.0)
@@ -94,7 +98,7 @@ class CutFinder:
         for episode in self._episodes[-_LONGEST_GAP:]:
             if len(episode.after) <= _LONGEST_GAP:
                 episode.after.append(look)
-        return suspect
+        return suspect and self._steps[-1] > _ABOVE_LAST * self._steps[-2]
 
     def cuts(self, same_face: Callable[[int], bool | None], spans: Callable[[int, int], bool]) -> tuple[int, ...]:
         """First frame after each cut.

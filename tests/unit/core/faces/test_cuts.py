@@ -67,3 +67,9 @@ def test_a_possible_cut_is_told_at_once() -> None:
     finder = CutFinder()
     told = [finder.add(frame, picture) for frame, picture in enumerate(still(1, 3) + still(2, 3))]
     assert told == [False, False, False, True, False, False]
+
+
+def test_a_pan_does_not_ask_for_a_search_in_every_frame() -> None:
+    finder = CutFinder()
+    told = [finder.add(frame, scene(1)[:, x : x + 320]) for frame, x in enumerate(range(0, 160, 20))]
+    assert sum(told[2:]) == 0
