@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -45,3 +47,16 @@ def test_wire_imports_only_the_standard_library() -> None:
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0
             assert (node.module or "").split(".")[0] in sys.stdlib_module_names
+
+
+def test_the_readme_lists_every_message_and_field() -> None:
+    rows = {}
+    for line in (Path(wire.__file__).parents[1] / "README.md").read_text("utf-8").splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if len(cells) == 4 and cells[1].endswith(("to server", "to client")):
+            rows[cells[0].strip("`")] = (cells[1], re.findall(r"`(\w+)`", cells[2]))
+    ways = {True: "client to server", False: "server to client"}
+    assert rows == {
+        tag: (ways[wire.TO_SERVER[tag]], [spec.name for spec in dataclasses.fields(kind)])
+        for tag, kind in wire.MESSAGES.items()
+    }

@@ -1,0 +1,99 @@
+"""The client in each Python that hosts bring, against libzmq, also under another package name."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from faceplate_client import wire
+from faceplate_client.connection import Place, write_connection
+from tests.unit.client.double import Double
+
+HERE = Path(__file__).parent
+PLUGINS = HERE.parents[2] / "host_plugins"
+VERSIONS = ("3.9", "3.10", "3.11", "3.12", "3.13")
+
+
+def version_of(python: str) -> str | None:
+    code = "import sys; print('%d.%d' % sys.version_info[:2])"
+    try:
+        done = subprocess.run([python, "-ISc", code], capture_output=True, text=True, timeout=20, check=False)
+    except OSError:
+        return None
+    # pyenv's shims are on PATH for every version that it knows, and fail where it is not the chosen one
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+@cache
+def pyenv_versions() -> Path | None:
+    root = os.environ.get("PYENV_ROOT")
+    if not root and shutil.which("pyenv"):
+        root = subprocess.run(["pyenv", "root"], capture_output=True, text=True, check=False).stdout.strip()
+    return Path(root) / "versions" if root else None
+
+
+@cache
+def find_python(version: str) -> str | None:
+    """A program that runs this version, on PATH or among pyenv's."""
+    candidates = [shutil.which(f"python{version}")]
+    versions = pyenv_versions()
+    if versions is not None:
+        candidates += [str(path / "bin" / "python") for path in sorted(versions.glob(f"{version}.*"))]
+    return next((one for one in candidates if one is not None and version_of(one) == version), None)
+
+
+@pytest.fixture
+def double(tmp_path: Path) -> Iterator[Double]:
+    place = Place(tmp_path / "run")
+    with place.server_lock() as lock:
+        assert lock.acquire(1.0)
+        with Double(f"ipc://{place.socket}", place.folder) as made:
+            write_connection(place, made.info)
+            yield made
+
+
+def run_leaf(python: str, double: Double, parent: Path, package: str) -> None:
+    # isolated and without site-packages: the standard library has to do
+    words = [python, "-ISB", str(HERE / "leaf.py"), str(parent), package, str(double.folder), str(HERE / "golden")]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    seen = json.loads(done.stdout)
+    assert seen == {
+        "python": version_of(python),
+        "package": f"{package}.client",
+        "golden": len(wire.MESSAGES),
+        "instance": double.info.instance,
+        "ready": True,
+        "hint": "wait for the job that uses the slot, or cancel it",
+        "events": ["Progress", "Partial", "Partial", "Partial", "Done"],
+        "refused": "input",
+        "long": "Done",
+        "rings": [],
+        "foreign": [],
+    }
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_client_in_each_python(version: str, double: Double) -> None:
+    python = find_python(version)
+    if python is None:
+        pytest.skip(f"Python {version} is not on this machine")
+    run_leaf(python, double, PLUGINS, "faceplate_client")
+
+
+def test_vendored_under_another_name(double: Double, tmp_path: Path) -> None:
+    python = find_python("3.9") or find_python("3.11")
+    assert python is not None
+    shutil.copytree(
+        PLUGINS / "faceplate_client",
+        tmp_path / "studio" / "tools" / "fp",
+        ignore=shutil.ignore_patterns("__pycache__"),
+    )
+    run_leaf(python, double, tmp_path, "studio.tools.fp")
