@@ -275,7 +275,7 @@ def run_analyse(job: AnalyseJob, bench: Workbench, emit: Emit, cancel: CancelTok
 
 def summary(shot: ShotFaces) -> list[str]:
     """What was found, a line a track, and what is worth a look."""
-    lines = [f"track {describe(track)}" for track in shot.tracks]
+    lines = [describe(track) for track in shot.tracks]
     if shot.cuts:
         lines.append(f"cuts before {', '.join(map(str, shot.cuts))}")
     if shot.no_face:
