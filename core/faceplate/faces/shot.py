@@ -25,7 +25,8 @@ WEAK_YAW_DEG = 60.0
 
 def quantise(landmarks: NDArray[np.floating[Any]]) -> Points:
     """(N, 3) float32, rounded to multiples of 1/1024 px (exact in float32 up to 16384 px); doing it twice is once."""
-    return (np.rint(np.asarray(landmarks, np.float64) * QUANTUM) / QUANTUM).astype(np.float32)
+    # Adding zero turns -0 into 0, which JSON cannot tell apart.
+    return (np.rint(np.asarray(landmarks, np.float64) * QUANTUM) / QUANTUM + 0.0).astype(np.float32)
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,8 +82,17 @@ def test_any_landmarks_keep_their_bits(seed: int, far: float) -> None:
     points = quantise(np.random.default_rng(seed).normal(0, far, (478, 3)).clip(-16000, 16000))
     assert np.array_equal(quantise(points), points)
     track = Track(1, {1001: Observation(1001, points, 0.5, Origin.TRACKED, -3.25)})
-    back = parse_shot(format_shot(made_shot(tracks=(track,)), tool="t"), "a")
+    text = format_shot(made_shot(tracks=(track,)), tool="t")
+    back = parse_shot(text, "a")
     assert equal_tracks((track,), back.tracks)
+    assert format_shot(back, tool="t") == text
+
+
+def test_a_negative_zero_is_a_zero() -> None:
+    points = quantise(np.full((478, 3), -1e-5))
+    assert not np.signbit(points).any()
+    track = Track(1, {1001: Observation(1001, points, 0.5, Origin.TRACKED, 0.0)})
+    assert "-0" not in format_shot(made_shot(tracks=(track,)), tool="t").split('"landmarks":')[1].split("]")[0]
 
 
 def test_the_file_is_made_for_reading() -> None:
