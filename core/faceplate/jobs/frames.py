@@ -174,13 +174,15 @@ class FrameWork:
     def _write_thumbs(self, number: int, frame: Frame, swapped: SwappedFrame) -> None:
         step = max(1, frame.data_window.width // 640)
         to_709 = self.plate.config.to_rec709(frame.colour_space)
-        matte = np.zeros((frame.data_window.height, frame.data_window.width), np.float32)
+        thin = (slice(None, None, step), slice(None, None, step))
+        matte = np.zeros((frame.data_window.height, frame.data_window.width), np.float16)
         if not swapped.window.is_empty:
             matte[swapped.window.slices(frame.data_window)] = swapped.matte
         for name, pixels in (("before", frame.pixels), ("after", swapped.pixels)):
-            thinned = np.ascontiguousarray(pixels[::step, ::step, :3], np.float32)
+            thinned = np.ascontiguousarray(pixels[*thin, :3], np.float32)
             (self.thumbs_folder / f"{number}.{name}.png").write_bytes(thumbnail(to_709.numpy(thinned)))
-        (self.thumbs_folder / f"{number}.matte.png").write_bytes(matte_thumbnail(matte[::step, ::step]))
+        thinned = np.ascontiguousarray(matte[thin], np.float32)
+        (self.thumbs_folder / f"{number}.matte.png").write_bytes(matte_thumbnail(thinned))
 
     def _face_row(self, face: PlannedFace, task: FaceTask, frame: Frame, swapped: SwappedFrame) -> FaceRow:
         facts = swapped.facts.get(face.track.id, {})
