@@ -9,7 +9,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, TypeVar, Union
+from typing import Any, TypeVar, Union, cast
 
 from . import wire
 from ._version import __version__
@@ -155,11 +155,11 @@ class Client:
         try:
             self._request(job, wire.Accepted)
         except BaseException:
-            del self._events[job.id]
+            self._events.pop(job.id, None)
             raise
         return job.id
 
-    def events(self, job_id: str, total_s: float | None = None) -> Iterator[Any]:
+    def events(self, job_id: str, total_s: float | None = None) -> Iterator[wire.Event]:
         """What the server tells of a job, up to and with its end: a FrameResult, Done or Cancelled.
 
         Other jobs' messages are kept for their own `events`.
@@ -189,9 +189,9 @@ class Client:
             if isinstance(event, wire.ENDS):
                 return
 
-    def result(self, job_id: str, total_s: float | None = None) -> Any:
-        """The end of a job: the last of its `events`."""
-        return deque(self.events(job_id, total_s), maxlen=1).pop()
+    def result(self, job_id: str, total_s: float | None = None) -> wire.End:
+        """The end of a job: the last of its `events`, which see for what is raised."""
+        return cast(wire.End, deque(self.events(job_id, total_s), maxlen=1).pop())
 
     def cancel(self, job_id: str) -> None:
         """Ask for a job to stop after its current frame; its `events` then end with Cancelled, or with its own end."""

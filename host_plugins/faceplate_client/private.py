@@ -42,7 +42,7 @@ def default_folder() -> Path:
         return Path.home() / "Library" / "Caches" / "faceplate"
     shared = Path("/dev/shm")
     if shared.is_dir() and os.access(shared, os.W_OK | os.X_OK):
-        return shared / f"faceplate-{os.getuid()}"
+        return shared / f"faceplate-{os.geteuid()}"
     return Path.home() / ".cache" / "faceplate"
 
 

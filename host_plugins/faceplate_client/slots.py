@@ -301,22 +301,18 @@ class Ring:
         self._move(reference.slot, State.BUSY, State.READY)
         return header, self.pixels(reference.slot, header.nbytes if header else None)
 
-    def finish(self, slot: int, header: FrameHeader) -> None:
-        """BUSY to DONE with the result that is in `pixels(slot)`.
+    def finish(self, reference: wire.SlotRef, header: FrameHeader) -> None:
+        """BUSY to DONE with the result that is in `pixels(reference.slot)`.
 
         Raises:
             RingWrongSize: the result is larger than the slot.
-            RingWrongState: the slot is not BUSY, for example because its owner took it back.
+            RingStale, RingWrongState: its owner took the slot back meanwhile, and may use it for another frame.
         """
-        self._check_state(slot, State.BUSY)
-        self._write_header(slot, header)
-        self._move(slot, State.DONE, State.BUSY)
+        self._hand_back(reference, header)
 
-    def give_back(self, slot: int) -> None:
-        """BUSY to DONE without a result."""
-        self._check_state(slot, State.BUSY)
-        self._write_header(slot, None)
-        self._move(slot, State.DONE, State.BUSY)
+    def give_back(self, reference: wire.SlotRef) -> None:
+        """BUSY to DONE without a result; raises as `finish`."""
+        self._hand_back(reference, None)
 
     # Within
 
@@ -356,6 +352,12 @@ class Ring:
         entry = self._entry(slot)
         STATE.pack_into(self._mapping, entry + 4, dtype)
         self._mapping[entry + 16 : entry + SLOT_BYTES] = packed
+
+    def _hand_back(self, reference: wire.SlotRef, header: FrameHeader | None) -> None:
+        self._check_reference(reference)
+        self._check_state(reference.slot, State.BUSY)
+        self._write_header(reference.slot, header)
+        self._move(reference.slot, State.DONE, State.BUSY)
 
     def _hand_over(self, slot: int, header: FrameHeader | None) -> wire.SlotRef:
         self._check_state(slot, State.WRITING)

@@ -196,7 +196,7 @@ def _json(value: Any, where: str, depth: int = 0) -> Any:
         return value
     if type(value) is str and not _SURROGATE.search(value):
         return value
-    if type(value) is int and abs(value) < 1 << 63:
+    if type(value) is int and abs(value) < 1 << 53:
         return value
     if type(value) is float and math.isfinite(value):
         return value
@@ -706,6 +706,9 @@ class Error:
 
 
 Submit = Union[SubmitFrame, SubmitRange, SubmitAnalyse]
+End = Union[FrameResult, Done, Cancelled]
+Event = Union[Progress, Partial, FrameResult, Done, Cancelled]
+"""What a client is told of its job; an Error is raised instead."""
 ENDS = (FrameResult, Done, Cancelled, Error)
 """Exactly one of these ends a job."""
 

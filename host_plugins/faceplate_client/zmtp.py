@@ -19,7 +19,7 @@ import os
 import socket
 import struct
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from .deadline import Deadline
 from .errors import ConnectionFailed, ConnectionLost, PeerError, UnsafeFile
@@ -51,7 +51,7 @@ class Dealer:
     """One connection of a DEALER socket, made by `connect`.
 
     Args:
-        address: "ipc:///path" or "tcp://host:port".
+        address: "ipc:///path" or "tcp://ip:port"; of names only localhost.
         deadline: for connecting and both sides' greeting and READY.
         identity: routing id, 0 to 255 bytes, not starting with a zero byte; empty lets the ROUTER choose.
         largest: bytes of the largest message taken.
@@ -293,28 +293,37 @@ def parse_address(address: str) -> tuple[str, str, int]:
     host, colon, port = rest.rpartition(":")
     if scheme == "tcp" and colon and host and port.isascii() and port.isdigit() and 0 < int(port[:6]) < 65536:
         return "tcp", host.strip("[]"), int(port)
-    raise ConnectionFailed(f"cannot use the address {address!r}", expected="ipc:///PATH or tcp://HOST:PORT")
+    raise ConnectionFailed(f"cannot use the address {address!r}", expected="ipc:///PATH or tcp://IP:PORT")
 
 
 def _open(address: str, deadline: Deadline) -> socket.socket:
     scheme, place, port = parse_address(address)
     if scheme == "ipc" and not hasattr(socket, "AF_UNIX"):
         raise ConnectionFailed("this Python has no Unix sockets", hint="let the server listen on tcp://127.0.0.1")
+    family: int
+    target: Any
     try:
         if scheme == "tcp":
-            opened = socket.create_connection((place, port), deadline.remaining())
-            opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            return opened
-        opened = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            # a name could take for ever to look up; hosts talk to this machine alone
+            place = "127.0.0.1" if place == "localhost" else place
+            (family, *_, target), *_ = socket.getaddrinfo(place, port, flags=socket.AI_NUMERICHOST)
+        else:
+            family, target = socket.AF_UNIX, place
+        opened = socket.socket(family, socket.SOCK_STREAM)
         try:
             opened.settimeout(deadline.remaining())
-            opened.connect(place)
-            _check_peer(opened, place)
+            opened.connect(target)
+            if scheme == "tcp":
+                opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            else:
+                _check_peer(opened, place)
         except BaseException:
             opened.close()
             raise
     except socket.timeout:
         raise deadline.expired() from None
+    except socket.gaierror as error:
+        raise ConnectionFailed(f"cannot use the address {address!r}", expected="tcp://IP:PORT") from error
     except BlockingIOError as error:  # a Unix socket whose queue of callers is full
         raise ConnectionFailed(f"the server at {address} takes no more callers") from error
     except OSError as error:
@@ -328,5 +337,5 @@ def _check_peer(opened: socket.socket, place: str) -> None:
         return
     answer = opened.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
     _, uid, _ = struct.unpack("3i", answer)
-    if uid not in (0, os.getuid()):
-        raise UnsafeFile(f"the server at {place} runs as another user", expected=str(os.getuid()), found=str(uid))
+    if uid not in (0, os.geteuid()):
+        raise UnsafeFile(f"the server at {place} runs as another user", expected=str(os.geteuid()), found=str(uid))

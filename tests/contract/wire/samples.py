@@ -109,7 +109,7 @@ _FRAME = st.integers(-(1 << 31), (1 << 31) - 1)
 _REAL = st.floats(-1e300, 1e300)
 _POSITIVE = st.floats(0, 1e300)
 _PLAIN = st.recursive(
-    st.one_of(st.none(), st.booleans(), st.integers(-(1 << 62), 1 << 62), _REAL, _TEXT),
+    st.one_of(st.none(), st.booleans(), st.integers(1 - (1 << 53), (1 << 53) - 1), _REAL, _TEXT),
     lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(_TEXT, inner, max_size=3)),
     max_leaves=6,
 )

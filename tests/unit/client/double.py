@@ -139,9 +139,9 @@ class Double(threading.Thread):
             assert header is not None
             target = pixels if output is job.plate else ring.take(output)[1]
             target[: header.nbytes] = bytes(pixels).translate(INVERT)
-            for slot in {job.plate.slot, output.slot} - {output.slot}:
-                ring.give_back(slot)
-            ring.finish(output.slot, dataclasses.replace(header, colour_space="out"))
+            if output is not job.plate:
+                ring.give_back(job.plate)
+            ring.finish(output, dataclasses.replace(header, colour_space="out"))
         self.say(who, wire.FrameResult(job.id, job.frame, "done", output, timings_ms={"total": 1.0}))
 
     def ring(self, reference: wire.SlotRef) -> Ring:

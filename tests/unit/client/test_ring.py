@@ -92,8 +92,8 @@ def test_a_frame_there_and_its_result_back(ring: Ring, server: Ring) -> None:
     assert target.nbytes == server.slot_bytes == 4096
     made = dataclasses.replace(HEADER, dtype=FrameType.FLOAT, bottom_up=False)
     as_array(made, target)[:] = plate * 2
-    server.finish(room.slot, made)
-    server.give_back(sent.slot)
+    server.finish(room, made)
+    server.give_back(sent)
     got, result = ring.result(room)
     assert got == made
     assert result.readonly
@@ -109,36 +109,50 @@ def test_a_result_may_come_back_in_the_plates_slot(ring: Ring, server: Ring) -> 
     header, pixels = server.take(sent)
     assert header is not None
     pixels[:] = bytes(range(96))
-    server.finish(sent.slot, header)
+    server.finish(sent, header)
     assert bytes(ring.result(sent)[1]) == bytes(range(96))
 
 
 def test_only_the_hand_that_has_it_moves_a_slot(ring: Ring, server: Ring) -> None:
     slot = ring.acquire()
-    for wrong in (lambda: server.finish(slot, HEADER), lambda: server.give_back(slot)):
-        with pytest.raises(RingWrongState, match="another hand"):
-            wrong()
     sent = ring.publish(slot, HEADER)
-    for wrong in (lambda: ring.release(slot), lambda: ring.result(sent), lambda: ring.publish(slot, HEADER)):
-        with pytest.raises(RingWrongState):
+    for wrong in (
+        lambda: ring.release(slot),
+        lambda: ring.result(sent),
+        lambda: ring.publish(slot, HEADER),
+        lambda: server.finish(sent, HEADER),
+        lambda: server.give_back(sent),
+    ):
+        with pytest.raises(RingWrongState, match="another hand"):
             wrong()
     server.take(sent)
     with pytest.raises(RingWrongState, match="expected READY; found BUSY"):
         server.take(sent)
     with pytest.raises(RingWrongState):
         ring.release(slot)
-    ring.reclaim(slot)
-    with pytest.raises(RingWrongState):
-        server.finish(slot, HEADER)
-    assert ring.state(slot) is State.FREE
     with pytest.raises(RingStale, match="no such slot"):
         ring.state(3)
+
+
+def test_a_late_result_does_not_reach_the_next_frame(ring: Ring, server: Ring) -> None:
+    late = ring.put(HEADER, bytes(96))
+    server.take(late)
+    ring.reclaim(late.slot)
+    with pytest.raises(RingWrongState):
+        server.finish(late, HEADER)
+    following = ring.put(HEADER, bytes(96))
+    server.take(following)
+    assert following.slot == late.slot
+    for wrong in (lambda: server.finish(late, HEADER), lambda: server.give_back(late)):
+        with pytest.raises(RingStale):
+            wrong()
+    assert ring.state(following.slot) is State.BUSY
 
 
 def test_an_earlier_use_is_refused(ring: Ring, server: Ring) -> None:
     first = ring.put(HEADER, bytes(96))
     server.take(first)
-    server.give_back(first.slot)
+    server.give_back(first)
     ring.release(first.slot)
     second = ring.put(HEADER, bytes(96))
     assert (second.slot, second.use) == (first.slot, first.use + 1)
@@ -176,7 +190,7 @@ def test_frames_larger_than_a_slot(ring: Ring, server: Ring) -> None:
     room = ring.offer(ring.acquire())
     server.take(room)
     with pytest.raises(RingWrongSize):
-        server.finish(room.slot, large)
+        server.finish(room, large)
     assert server.state(room.slot) is State.BUSY
 
 

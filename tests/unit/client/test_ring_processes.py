@@ -6,16 +6,21 @@ import os
 import resource
 import shutil
 import signal
+import socket
 import subprocess
 import sys
+import tempfile
 import textwrap
 import time
 from pathlib import Path
 
 import pytest
 
-from faceplate_client.errors import RingStale
+from faceplate_client.connection import ConnectionInfo, Place, write_connection
+from faceplate_client.deadline import Deadline
+from faceplate_client.errors import RingStale, UnsafeFile
 from faceplate_client.slots import FrameHeader, Ring, State, owner_alive, sweep
+from faceplate_client.zmtp import Dealer
 
 PLUGINS = Path(__file__).parents[3] / "host_plugins"
 HEADER = FrameHeader(64, 16)
@@ -116,9 +121,10 @@ def test_a_thousand_takes_by_another_process(tmp_path: Path) -> None:
         import faceplate_client.wire as wire
         for line in sys.stdin:
             slot, use = map(int, line.split())
-            header, pixels = ring.take(wire.SlotRef(words[0], words[1], int(words[2]), slot, use))
+            sent = wire.SlotRef(words[0], words[1], int(words[2]), slot, use)
+            header, pixels = ring.take(sent)
             pixels[:] = bytes(pixels).translate(bytes(255 - n for n in range(256)))
-            ring.finish(slot, header)
+            ring.finish(sent, header)
             print(flush=True)
     """
     with Ring.create(3, HEADER.nbytes, tmp_path) as ring:
@@ -183,6 +189,63 @@ def test_without_fallocate_the_blocks_are_written(tmp_path: Path, monkeypatch: p
         found = ring.path.stat()
         assert found.st_blocks * 512 >= found.st_size == 8192 + 2 * 700_416
         assert ring.put(HEADER, bytes(HEADER.nbytes)).use == 1
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_another_user_gets_nothing() -> None:
+    code = """
+        import socket
+        from faceplate_client.connection import *
+        from faceplate_client.deadline import Deadline
+        from faceplate_client.zmtp import Dealer
+        os.setuid(12345)
+        path, file_id, generation = sys.argv[1].split()
+        for attempt in (
+            lambda: find(Place(folder)),
+            lambda: Ring.attach(path, file_id, int(generation), folder=folder),
+            lambda: Ring.create(1, 1, folder),
+            lambda: Dealer(f"ipc://{folder}/s", Deadline(1, "")),
+        ):
+            try:
+                attempt()
+            except ClientError as error:
+                print(type(error).__name__)
+    """
+    with tempfile.TemporaryDirectory() as parent, socket.socket(socket.AF_UNIX) as listener:
+        os.chmod(parent, 0o755)
+        folder = Path(parent) / "run"
+        write_connection(Place(folder), ConnectionInfo("ipc:///x"))
+        listener.bind(str(folder / "s"))
+        listener.listen()
+        with Ring.create(1, 1, folder) as ring:
+            argument = f"{ring.path} {ring.file_id} {ring.generation}"
+            done = subprocess.run(
+                [*program(code, folder), argument], capture_output=True, text=True, timeout=20, check=False
+            )
+    assert done.stdout.split() == ["UnsafeFile", "RingError", "UnsafeFile", "ConnectionFailed"], done.stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+@pytest.mark.skipif(not hasattr(socket, "SO_PEERCRED"), reason="this system does not tell who listens")
+def test_another_users_server_is_not_trusted(tmp_path: Path) -> None:
+    code = """
+        import socket
+        os.setuid(12345)
+        listener = socket.socket(fileno=int(sys.argv[1]))
+        listener.listen()
+        print(flush=True)
+        listener.accept()[0].recv(1)
+    """
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "s"))
+        child = subprocess.Popen(
+            [*program(code, tmp_path), str(listener.fileno())], pass_fds=[listener.fileno()], stdout=subprocess.PIPE
+        )
+        assert child.stdout is not None
+        child.stdout.readline()
+        with pytest.raises(UnsafeFile, match="runs as another user"):
+            Dealer(f"ipc://{tmp_path}/s", Deadline(2, "connecting"))
+        child.wait(5)
 
 
 def test_making_rings_while_others_sweep(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import random
 import socket
 import struct
 import threading
@@ -199,6 +200,31 @@ def test_ping_is_answered_even_inside_a_message(tmp_path: Path) -> None:
     assert heard.endswith(command(b"PONG", b"context") * 2)
 
 
+def read_to_the_end(address: str) -> None:
+    with connect(address, 2) as dealer:
+        while True:
+            dealer.receive(Deadline(2, "an answer", RequestTimeout))
+
+
+def test_any_bytes_end_in_a_typed_error(tmp_path: Path) -> None:
+    sound = SHAKEN + command(b"PING", b"\0\1x") + b"\1\2ab\0\3cde\2" + struct.pack(">Q", 300) + b"y" * 300 + b"\0\1z"
+    rng = random.Random(5)
+    for number in range(150):
+        data = bytearray(sound)
+        for _ in range(rng.randint(1, 3)):
+            place = rng.randrange(len(data))
+            data[place : place + rng.randint(0, 2)] = rng.randbytes(rng.randint(0, 3))
+
+        def behave(caller: socket.socket, said: bytes = bytes(data)) -> None:
+            caller.sendall(said)
+            caller.shutdown(socket.SHUT_WR)
+
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        with peer(folder, behave) as address, pytest.raises((ConnectionLost, PeerError)):
+            read_to_the_end(address)
+
+
 def test_a_peer_that_does_not_read(tmp_path: Path) -> None:
     with peer(tmp_path, says(SHAKEN)) as address, connect(address) as dealer:
         with pytest.raises(RequestTimeout):
@@ -257,7 +283,9 @@ def test_a_listener_that_never_accepts(tmp_path: Path) -> None:
         "tcp://h:" + "9" * 5000,
         "inproc://x",
         "/run/x",
-        "tcp://h:8²",
+        "tcp://127.0.0.1:8²",
+        "tcp://name.example:80",
+        "tcp://127.1.1.1.1:80",
     ],
 )
 def test_unusable_addresses(address: str) -> None:
