@@ -18,7 +18,7 @@ _FAR_FROM_SKIN = 5.0
 _LEAST_BACKGROUND = 200
 _ROUNDS = 4
 _HOLE_SHARE = 0.02
-_HAIR_REACH = 15
+_HAIR_REACH, _AS_HAIR = 18, 4.0
 _STRAND, _RIM = (0.7, 1.2), (1.3, 2.0)
 """Stops by which something thin is darker than what lies around it: between them a strand of hair on the forehead
 rises, and a rim of glasses in the middle of the face, where folds are dark too."""
@@ -47,17 +47,15 @@ def skin_mask(picture: Image, landmarks: Points, matte: Mask | None = None) -> M
     small = np.maximum(resized(part, width, height, cv2.INTER_AREA if scale < 1 else cv2.INTER_CUBIC), np.float32(0))
     size = (width, height)
     points = (landmarks[: topology.FACE_POINTS, :2] - low) * (np.array(size) / (high - low))
-    parts = {
-        name: _project(getattr(zones(), name), points, size)
-        for name in ("features", "own", "cheeks", "exposed", "sockets")
-    }
+    parts = {name: _project(getattr(zones(), name), points, size) for name in ("own", "cheeks", "exposed", "sockets")}
     parts["face"] = _project(np.ones((ZONE_SIZE, ZONE_SIZE), np.float32), points, size)
     person = None if matte is None else resized(matte[low[1] : high[1], low[0] : high[0]], width, height)
-    mask = _cut(small, parts, person)
+    distance = _distance(_features(small), parts["cheeks"])
+    mask = _cut(small, distance, parts, person)
     mask *= 1.0 - _thin_dark(small, parts["exposed"]) * np.maximum(parts["exposed"], parts["sockets"])
     reach = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (7, 7))
     mask[:] = cv2.erode(mask, reach)
-    mask = np.maximum(mask, parts["own"] * (parts["face"] > 0.5) * ~_near_hair(mask, parts))
+    mask = np.maximum(mask, parts["own"] * (parts["face"] > 0.5) * ~_overgrown(mask, distance, parts))
     if person is not None:
         mask = mask * np.clip(person * 2.0, 0.0, 1.0)
     mask = softened(mask, 2.0)
@@ -116,10 +114,8 @@ def _distance(features: Image, cheeks: Mask) -> Image:
     return np.asarray(np.sqrt(np.maximum(squared, 0.0)), np.float32)
 
 
-def _cut(small: Image, parts: dict[str, Mask], person: Mask | None) -> Image:
-    features = _features(small)
-    distance = _distance(features, parts["cheeks"])
-    face, protected = parts["face"] > 0.5, parts["features"] > 0.3
+def _cut(small: Image, distance: Image, parts: dict[str, Mask], person: Mask | None) -> Image:
+    face, protected = parts["face"] > 0.5, parts["own"] > 0.3
     labels = np.full(face.shape, cv2.GC_PR_BGD, np.uint8)
     labels[face & (distance < _FAR_FROM_SKIN)] = cv2.GC_PR_FGD
     labels[(parts["cheeks"] > 0.5) & (distance < 3.0)] = cv2.GC_FGD
@@ -155,14 +151,26 @@ def _without_holes(kept: NDArray[np.bool_], parts: dict[str, Mask]) -> NDArray[n
     return kept
 
 
-def _near_hair(mask: Mask, parts: dict[str, Mask]) -> NDArray[np.bool_]:
-    """What lies next to a large patch in front of the face: a fringe over a brow is no brow."""
+def _overgrown(mask: Mask, distance: Image, parts: dict[str, Mask]) -> NDArray[np.bool_]:
+    """Where hair runs on over a brow or an eye: what is as foreign to skin as hair is, joined to a large patch of it,
+    and no farther from it than _HAIR_REACH. A brow with skin between itself and the fringe stays whole.
+    """
     gone = (parts["face"] > 0.5) & (mask < 0.5) & (parts["own"] < 0.5)
     count, names, stats, _ = cv2.connectedComponentsWithStats(gone.astype(np.uint8), connectivity=4)
     limit = _HOLE_SHARE * float((parts["face"] > 0.5).sum())
-    large = np.isin(names, [name for name in range(1, count) if stats[name, cv2.CC_STAT_AREA] > limit])
-    reach = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (_HAIR_REACH, _HAIR_REACH))
-    return np.asarray(cv2.dilate(large.astype(np.uint8), reach) > 0)
+    large = [name for name in range(1, count) if stats[name, cv2.CC_STAT_AREA] > limit]
+    patch = np.isin(names, large)
+    # the erosion of the mask left a seam between patch and zone: one wider step over it, then only through hair
+    foreign = distance > _AS_HAIR
+    patch |= _grown(patch, 4) & foreign
+    for _ in range(_HAIR_REACH):
+        patch |= _grown(patch, 1) & foreign
+    return _grown(patch, 2)
+
+
+def _grown(mask: NDArray[np.bool_], reach: int) -> NDArray[np.bool_]:
+    square = np.ones((2 * reach + 1, 2 * reach + 1), np.uint8)
+    return np.asarray(cv2.dilate(mask.astype(np.uint8), square) > 0)
 
 
 def _eight_bit(features: Image) -> NDArray[np.uint8]:

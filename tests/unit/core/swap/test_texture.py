@@ -201,3 +201,20 @@ def test_zones_lie_where_the_mesh_says() -> None:
         assert mask[v, u] < 0.05
     np.testing.assert_allclose(made.eyes, made.eyes[:, ::-1], atol=0.15)
     assert 0.5 <= stretch().min() <= stretch().max() <= 2.5
+
+
+def test_hair_that_runs_over_a_brow_is_not_taken_for_brow(large: Photo) -> None:
+    picture, landmarks = large
+    hair = np.zeros(picture.shape[:2], np.uint8)
+    tail, temple = landmarks[[276, 300], :2].mean(0), landmarks[[251, 389, 356], :2].mean(0)
+    cv2.line(hair, tuple(temple.astype(int).tolist()), tuple(tail.astype(int).tolist()), 1, 14)
+    cv2.line(hair, tuple(temple.astype(int).tolist()), tuple(landmarks[332, :2].astype(int).tolist()), 1, 24)
+    mask = skin_mask(painted(large, hair, HAIR * np.float32(0.5)), landmarks)
+    clean = skin_mask(picture, landmarks)
+    on_tail = (cv2.erode(hair, np.ones((5, 5), np.uint8)) > 0) & (clean > 0.9)
+    assert on_tail.sum() > 40
+    assert np.median(mask[on_tail]) < 0.05
+    assert mask[on_tail].mean() < 0.35
+    for whole in (topology.RIGHT_BROW, (336, 296, 285, 295)):
+        x, y = landmarks[list(whole), :2].mean(0).astype(int)
+        assert mask[y, x] > 0.9
