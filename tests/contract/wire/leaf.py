@@ -8,17 +8,18 @@ import importlib
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 parent, package, folder, golden = sys.argv[1:]
 sys.path.insert(0, parent)
 
 
-def part(name):
+def part(name: str) -> Any:
     return importlib.import_module(package + "." + name)
 
 
 wire, slots, client, connection, errors = map(part, ("wire", "slots", "client", "connection", "errors"))
-seen = {"python": ".".join(map(str, sys.version_info[:2])), "package": client.__name__}
+seen: "dict[str, Any]" = {"python": ".".join(map(str, sys.version_info[:2])), "package": client.__name__}
 
 for path in sorted(Path(golden).glob("*.json")):
     data = path.read_bytes()

@@ -41,7 +41,7 @@ class Double(threading.Thread):
         self.router.bind(address)
         self.folder = folder
         self.info = ConnectionInfo(
-            self.router.last_endpoint.rstrip(b"\0").decode(),
+            bytes(self.router.getsockopt(zmq.LAST_ENDPOINT)).rstrip(b"\0").decode(),
             token,
             os.getpid(),
             instance or secrets.token_hex(4),

@@ -6,7 +6,7 @@ import array
 import dataclasses
 import os
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -116,13 +116,14 @@ def test_a_result_may_come_back_in_the_plates_slot(ring: Ring, server: Ring) -> 
 def test_only_the_hand_that_has_it_moves_a_slot(ring: Ring, server: Ring) -> None:
     slot = ring.acquire()
     sent = ring.publish(slot, HEADER)
-    for wrong in (
+    wrongs: tuple[Callable[[], object], ...] = (
         lambda: ring.release(slot),
         lambda: ring.result(sent),
         lambda: ring.publish(slot, HEADER),
         lambda: server.finish(sent, HEADER),
         lambda: server.give_back(sent),
-    ):
+    )
+    for wrong in wrongs:
         with pytest.raises(RingWrongState, match="another hand"):
             wrong()
     server.take(sent)
@@ -143,9 +144,10 @@ def test_a_late_result_does_not_reach_the_next_frame(ring: Ring, server: Ring) -
     following = ring.put(HEADER, bytes(96))
     server.take(following)
     assert following.slot == late.slot
-    for wrong in (lambda: server.finish(late, HEADER), lambda: server.give_back(late)):
-        with pytest.raises(RingStale):
-            wrong()
+    with pytest.raises(RingStale):
+        server.finish(late, HEADER)
+    with pytest.raises(RingStale):
+        server.give_back(late)
     assert ring.state(following.slot) is State.BUSY
 
 
@@ -216,9 +218,14 @@ def test_impossible_headers(change: dict[str, Any]) -> None:
 
 
 def test_headers_that_do_not_fit_their_fields() -> None:
-    for change in ({"frame": 1 << 63}, {"display_window": (0, 0, 1 << 31, 1)}, {"colour_space": "\udc80"}):
+    changes: list[dict[str, Any]] = [
+        {"frame": 1 << 63},
+        {"display_window": (0, 0, 1 << 31, 1)},
+        {"colour_space": "\udc80"},
+    ]
+    for change in changes:
         with pytest.raises(RingWrongFormat, match="does not fit"):
-            pack_header(dataclasses.replace(HEADER, **change))  # type: ignore[arg-type]
+            pack_header(dataclasses.replace(HEADER, **change))
 
 
 @settings(max_examples=300, deadline=None, database=None)

@@ -38,7 +38,7 @@ def router(
 
 
 def address_of(router: zmq.Socket[bytes]) -> str:
-    return router.last_endpoint.rstrip(b"\0").decode()
+    return bytes(router.getsockopt(zmq.LAST_ENDPOINT)).rstrip(b"\0").decode()
 
 
 @pytest.fixture
