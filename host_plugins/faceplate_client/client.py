@@ -226,6 +226,12 @@ class Client:
 
     def _connect(self, deadline: Deadline) -> tuple[Dealer, wire.Welcome]:
         info = self._where if isinstance(self._where, ConnectionInfo) else self._where()
+        if info.protocol_min > wire.PROTOCOL_MAX or info.protocol_max < wire.PROTOCOL_MIN:
+            raise UnsupportedVersion(
+                "the server speaks another protocol",
+                expected=f"{wire.PROTOCOL_MIN}..{wire.PROTOCOL_MAX}",
+                found=f"{info.protocol_min}..{info.protocol_max}",
+            )
         dealer = Dealer(info.address, deadline)
         try:
             hello = wire.Hello(wire.PROTOCOL_MIN, wire.PROTOCOL_MAX, self.name, self.version, info.token)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 import time
 from collections.abc import Iterator
@@ -158,6 +159,17 @@ def test_a_server_that_does_not_welcome(double: Double) -> None:
     double.refuse = wire.Pong("1", "x", True)  # type: ignore[assignment]
     with pytest.raises(MalformedMessage, match="found Pong"):
         Client(double.info, "test")
+
+
+def test_a_server_of_another_protocol_is_not_called(double: Double) -> None:
+    for info in (
+        dataclasses.replace(double.info, protocol_min=2, protocol_max=3),
+        dataclasses.replace(double.info, protocol_min=0, protocol_max=0),
+    ):
+        with pytest.raises(UnsupportedVersion, match="another protocol") as caught:
+            Client(info, "test")
+        assert "update both" in (caught.value.hint or "")
+    assert double.heard == []
 
 
 def test_token_over_tcp(tmp_path: Path) -> None:

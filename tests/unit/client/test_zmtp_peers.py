@@ -293,6 +293,13 @@ def test_unusable_addresses(address: str) -> None:
         connect(address)
 
 
+def test_a_system_without_unix_sockets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(socket, "AF_UNIX")
+    with pytest.raises(ConnectionFailed, match="no Unix sockets") as caught:
+        connect("ipc:///run/s")
+    assert "tcp://127.0.0.1" in (caught.value.hint or "")
+
+
 def test_addresses() -> None:
     assert parse_address("ipc:///run/u/s.sock") == ("ipc", "/run/u/s.sock", 0)
     assert parse_address("tcp://127.0.0.1:5555") == ("tcp", "127.0.0.1", 5555)
