@@ -43,8 +43,8 @@ def _timed(work: Callable[[], object]) -> float:
 def frame_cost(spec: DemoPlateSpec, identity: Identity, bench: Workbench, folder: Path, runs: int) -> Figures:
     """Compute of one frame over EXR zip read and write of that frame, one thread each, interleaved.
 
-    Compute is all but file I/O: the frame's share of the analysis, and the swap from the plate's pixels in memory to the
-    result's. I/O is the plate as it lies on disk, RGBA half.
+    Compute is all but file I/O: the frame's share of the analysis, and the swap from the plate's pixels in memory to
+    the result's. I/O is the plate as it lies on disk, RGBA half.
     """
     shot = make_shot(spec, folder, bench)
     nets = FaceNets.load(bench.nets)
@@ -77,7 +77,7 @@ def frame_cost(spec: DemoPlateSpec, identity: Identity, bench: Workbench, folder
 
 
 def steadiness(shot: BenchShot, bench: Workbench) -> Figures:
-    """Landmarks against truth on the moving, grainy demo plate, scaled to a face 400 px wide."""
+    """Landmarks against truth on a demo plate, scaled to a face 400 px wide; see `landmark_jitter` for the words."""
     nets = FaceNets.load(bench.nets)
     figures: dict[str, Any] = {}
     for name, settings in (("smoothed", AnalyseSettings()), ("unsmoothed", AnalyseSettings(smoothing=0))):
@@ -115,9 +115,8 @@ def _copy_all(shot: BenchShot, threads: int, out: Path, source: Path | None) -> 
     out.mkdir(exist_ok=True)
 
     def copy(number: int) -> None:
-        image = read_image(shot.source(number).path or out, number)
-        if source is not None:
-            image = read_image(source / f"out.{number:04d}.exr", number)
+        path = shot.plate.sequence.path(number) if source is None else source / f"out.{number:04d}.exr"
+        image = read_image(path, number)
         write_exr(out / f"copy.{number:04d}.exr", image.pixels, image=image)
 
     with ThreadPoolExecutor(threads) as pool:
@@ -127,8 +126,7 @@ def _copy_all(shot: BenchShot, threads: int, out: Path, source: Path | None) -> 
 def throughput(shot: BenchShot, person: Path, bench: Workbench, folder: Path, runs: int) -> Figures:
     """Frames a second of `apply` over those of reading and writing alone, same threads, interleaved.
 
-    "analysed" is a job whose faces are known already, "fresh" one that has to find them first. The plate alone is written
-    as it came, RGBA; with the same layers, as `apply` writes it (the ratio then leaves out one read, in favour of I/O).
+    The plate alone is written as it came, RGBA; with the same layers, as `apply` writes it.
     """
     rows = []
     for run in range(runs):

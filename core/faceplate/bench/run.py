@@ -34,7 +34,9 @@ def run_bench(bench: Workbench, folder: Path, *, soak_frames: int) -> Iterator[t
         title = f"one frame {width}x{height}, one thread: compute over file I/O"
         yield title, frame_cost(spec, identity, bench, folder / str(width), _COST_RUNS)
     shot = make_shot(DemoPlateSpec(frames=24), folder / "shot", bench)
-    yield "landmarks against truth, 24 moving frames at 1080p", steadiness(shot, bench)
+    still = make_shot(DemoPlateSpec(frames=24, yaw_deg=0.0, sun=False), folder / "camera", bench)
+    yield "landmarks against truth, 24 frames at 1080p: moving camera, grain", steadiness(still, bench)
+    yield "the same with a turning head and a reflection passing over the face", steadiness(shot, bench)
     yield "bits outside the matte, 24 frames at 1080p", outside_bits(shot, made.path, bench, folder)
     title = f"throughput, 24 frames at 1080p, {bench.threads} threads"
     yield title, throughput(shot, made.path, bench, folder, _THROUGHPUT_RUNS)

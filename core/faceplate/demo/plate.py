@@ -52,6 +52,7 @@ class DemoPlateSpec:
         grain: deviation of the grain at a signal of about 1.
         exposure_from: stops at the first frame.
         exposure_to: stops at the last frame.
+        sun: whether the sun's reflection passes over ring, cheek, temple and hair.
 
     Raises:
         SettingError: a value outside its range.
@@ -68,6 +69,7 @@ class DemoPlateSpec:
     grain: float = 0.014
     exposure_from: float = -0.5
     exposure_to: float = 0.7
+    sun: bool = True
 
     def __post_init__(self) -> None:
         # Beyond these the still would run out or the head would fold over itself.
@@ -215,8 +217,9 @@ def render_plate_frame(spec: DemoPlateSpec, number: int) -> tuple[NDArray[np.flo
         )
     windows, affine = spec.windows, landmark_transform(spec, number)
     picture = _film(spec, number)
-    sun_x, sun_y = warp_points(spec, number, np.array([sun_position(spec.phase(number))]))[0]
-    add_sun(picture, windows.data, affine, (float(sun_x), float(sun_y)))
+    if spec.sun:
+        sun_x, sun_y = warp_points(spec, number, np.array([sun_position(spec.phase(number))]))[0]
+        add_sun(picture, windows.data, affine, (float(sun_x), float(sun_y)))
     add_lamps(picture, windows.data, affine)
     stops = spec.exposure_from + (spec.exposure_to - spec.exposure_from) * _eased(spec.phase(number))
     picture *= _vignette(spec) * np.float32(2.0**stops)
