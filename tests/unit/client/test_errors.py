@@ -14,8 +14,7 @@ from faceplate_client import errors, wire
 from faceplate_client.deadline import Deadline
 from faceplate_client.errors import ClientError, LaunchFailed, RequestTimeout, TotalTimeout
 
-
-T = TypeVar("T")
+T = TypeVar("T", bound=Exception)
 
 
 def below(kind: type[T]) -> Iterator[type[T]]:
@@ -25,8 +24,11 @@ def below(kind: type[T]) -> Iterator[type[T]]:
         yield from below(child)
 
 
-def name_of(kind: type[ClientError]) -> str:
+def name_of(kind: type[Exception]) -> str:
     return kind.__name__
+
+
+ERRORS: list[type[ClientError]] = sorted(below(ClientError), key=name_of)
 
 
 def test_the_tree_is_drawn() -> None:
@@ -38,10 +40,10 @@ def test_the_tree_is_drawn() -> None:
             depth = len(match[1]) // 4
             path = [*path[:depth], match[2]]
             drawn[match[2]] = path[-2] if depth else "Exception"
-    assert drawn == {kind.__name__: kind.__bases__[0].__name__ for kind in (ClientError, *below(ClientError))}
+    assert drawn == {kind.__name__: kind.__bases__[0].__name__ for kind in (*ERRORS, ClientError)}
 
 
-@pytest.mark.parametrize("kind", sorted(below(ClientError), key=name_of))
+@pytest.mark.parametrize("kind", ERRORS)
 def test_every_error_has_a_hint_and_a_docstring(kind: type[ClientError]) -> None:
     assert kind.__doc__
     assert kind.default_hint
