@@ -141,7 +141,7 @@ class FaceTexture:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Identity:
-    """A person to put into plates, as an engine sees it. `faces.identity` reads and writes the file and the consent.
+    """A person to put into plates, as an engine sees it. `identity.file` reads and writes the file and the consent.
 
     Attributes:
         name: as the artist calls it.

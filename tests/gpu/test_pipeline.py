@@ -9,7 +9,7 @@ import torch
 from faceplate.colour.spaces import ColourConfig
 from faceplate.face import Observation, Origin
 from faceplate.faces.nets import FaceNets
-from faceplate.faces.photos import make_identity, photo_tools
+from faceplate.identity.photos import make_identity, photo_tools
 from faceplate.job import SwapSettings
 from faceplate.models.sessions import SessionPool
 from faceplate.pipeline import FacePipeline, FaceTask, SwappedFrame

@@ -33,7 +33,7 @@ LAYERS = (
     "frame face job",
     "models media colour",
     "faces swap provenance",
-    "report plate composite",
+    "report plate composite identity",
     "pipeline deliver demo",
     "jobs",
     "bench",

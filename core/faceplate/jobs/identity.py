@@ -10,10 +10,10 @@ from pathlib import Path
 
 from ..demo.person import PHOTOS
 from ..errors import IdentityError, OutputError
-from ..faces.identity import IdentityFile, read_identity, write_identity
-from ..faces.identity_text import describe_identity
 from ..faces.nets import FaceNets
-from ..faces.photos import PhotoRefusal, make_identity, photo_tools
+from ..identity.file import IdentityFile, read_identity, write_identity
+from ..identity.photos import PhotoRefusal, make_identity, photo_tools
+from ..identity.text import describe_identity
 from ..provenance.consent import read_consent
 from .spec import Workbench
 

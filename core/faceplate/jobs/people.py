@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..face import Identity
-from ..faces.identity import IdentityFile, read_identity
+from ..identity.file import IdentityFile, read_identity
 from ..provenance.attributes import UsedIdentity
 from ..provenance.consent import ConsentState, check_consent, consent_id
 from ..report.values import IdentityLine

@@ -74,7 +74,7 @@ class Engine(Protocol):
     encoding: Literal["linear", "display"]
 
     def prepare(self, identity: Any) -> Any:
-        """Bring an identity (`faces.identity.Identity`) to the device; what is returned is handed to `swap`."""
+        """Bring an identity (`face.Identity`) to the device; what is returned is handed to `swap`."""
         ...
 
     def window(self, landmarks: Points, settings: SwapSettings) -> Box:

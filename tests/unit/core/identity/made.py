@@ -9,7 +9,7 @@ import numpy as np
 
 from faceplate.face import FaceTexture
 from faceplate.faces import topology
-from faceplate.faces.identity import IdentityFile, PhotoRecord, build_identity
+from faceplate.identity.file import IdentityFile, PhotoRecord, build_identity
 from faceplate.provenance.consent import Consent
 
 CONSENT = Consent(

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from faceplate.errors import IdentityError, OutputError
 from faceplate.face import FaceTexture
-from faceplate.faces.identity import (
+from faceplate.identity.file import (
     IdentityFile,
     PhotoRecord,
     build_identity,

@@ -16,7 +16,8 @@ from faceplate.colour.spaces import ColourConfig
 from faceplate.demo.portrait import load_portrait, portrait_face_width, portrait_landmarks, srgb_to_linear
 from faceplate.errors import IdentityError
 from faceplate.faces import rectify, topology
-from faceplate.faces.photo_measures import (
+from faceplate.faces.pose import yaw_degrees
+from faceplate.identity.photo_measures import (
     face_width,
     fit_pose,
     mean_shape,
@@ -24,8 +25,7 @@ from faceplate.faces.photo_measures import (
     sharpness,
     skin_level,
 )
-from faceplate.faces.photo_picture import CROP_SIDE, cut_face, decode_crop, encode_crop, read_photo, upright
-from faceplate.faces.pose import yaw_degrees
+from faceplate.identity.photo_picture import CROP_SIDE, cut_face, decode_crop, encode_crop, read_photo, upright
 
 Image = np.ndarray
 

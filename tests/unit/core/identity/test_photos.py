@@ -17,13 +17,13 @@ from faceplate.demo.portrait import linear_to_srgb, load_portrait, portrait_land
 from faceplate.errors import IdentityError, UnsupportedImageError
 from faceplate.face import FaceTexture
 from faceplate.faces.crop import roi_from_landmarks
-from faceplate.faces.identity import read_identity, write_identity
-from faceplate.faces.identity_text import describe_identity
 from faceplate.faces.landmarks import MeshFace
 from faceplate.faces.nets import FaceNets
-from faceplate.faces.photo_measures import Image
-from faceplate.faces.photo_picture import PhotoPicture, decode_crop
-from faceplate.faces.photos import PhotoLimits, PhotoTools, find_faces, make_identity, photo_tools
+from faceplate.identity.file import read_identity, write_identity
+from faceplate.identity.photo_measures import Image
+from faceplate.identity.photo_picture import PhotoPicture, decode_crop
+from faceplate.identity.photos import PhotoLimits, PhotoTools, find_faces, make_identity, photo_tools
+from faceplate.identity.text import describe_identity
 from faceplate.models.sessions import SessionPool
 from faceplate.swap.mesh.texture import PhotoView
 from tests.unit.core.identity.made import CONSENT, identity_file

@@ -12,15 +12,17 @@ import numpy as np
 from ..colour.spaces import ColourConfig
 from ..errors import IdentityError, InputError
 from ..face import FaceTexture, Points
+from ..faces import topology
+from ..faces.crop import roi_from_detection
+from ..faces.detect import DetectSettings, detect_faces
+from ..faces.landmarks import LandmarkSettings, MeshFace, locate, same_face
+from ..faces.nets import FaceNets
+from ..faces.pose import yaw_degrees
+from ..faces.view import LinearPlateView
 from ..frame import Box
 from ..provenance.consent import Consent
 from ..swap.mesh.texture import PhotoView, build_texture
-from . import topology
-from .crop import roi_from_detection
-from .detect import DetectSettings, detect_faces
-from .identity import MAX_PHOTOS, IdentityFile, PhotoRecord, build_identity
-from .landmarks import LandmarkSettings, MeshFace, locate, same_face
-from .nets import FaceNets
+from .file import MAX_PHOTOS, IdentityFile, PhotoRecord, build_identity
 from .photo_measures import (
     SKIN_LEVEL,
     Image,
@@ -33,8 +35,6 @@ from .photo_measures import (
     skin_level,
 )
 from .photo_picture import PhotoPicture, cut_face, decode_crop, encode_crop, read_photo
-from .pose import yaw_degrees
-from .view import LinearPlateView
 
 _BYSTANDER = 0.25
 """A face this much narrower than the largest is somebody in the background and does not count."""

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..face import Points
-from . import rectify, topology
-from .view import encode_srgb
+from ..faces import rectify, topology
+from ..faces.view import encode_srgb
 
 Image = NDArray[np.float32]
 

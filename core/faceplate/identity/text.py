@@ -8,7 +8,7 @@ import numpy as np
 
 from ..errors import ConsentError
 from ..provenance.consent import check_consent
-from .identity import IdentityFile
+from .file import IdentityFile
 
 
 def describe_identity(file: IdentityFile, *, on: datetime.date, project: str | None = None) -> str:

@@ -34,9 +34,9 @@ from numpy.typing import NDArray
 from .. import __version__
 from ..errors import FaceplateError, IdentityError
 from ..face import MESH_POINTS, FaceTexture, Identity, Points
+from ..faces.topology import FACE_POINTS
 from ..provenance.consent import Consent
-from .identity_parts import REMAKE, PartsReader, dump_array, dump_json, require, write_parts
-from .topology import FACE_POINTS
+from .parts import REMAKE, PartsReader, dump_array, dump_json, require, write_parts
 
 FORMAT = "faceplate identity"
 VERSION = 1

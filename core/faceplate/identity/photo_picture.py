@@ -14,9 +14,9 @@ from ..colour.decide import ColourDecision, decide_space
 from ..colour.spaces import ColourConfig
 from ..errors import IdentityError
 from ..face import Points
+from ..faces import topology
 from ..frame import Box
 from ..media.read import read_image
-from . import topology
 
 Image = NDArray[np.float32]
 
