@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from ..errors import Cancelled
 from .assemble import assemble_tracks
 from .cuts import CutFinder
+from .detect import TILE
 from .nets import FaceNets
 from .shot import AnalyseSettings, ShotFaces
 from .track import Tracker, ViewOf
@@ -55,7 +56,7 @@ def analyse_shot(
         check()
         view = view_of(frame)
         pixel_aspect = view.pixel_aspect
-        suspect = finder.add(frame, view.overview())
+        suspect = finder.add(frame, view.overview(TILE))
         search = suspect or since_search >= settings.search_every
         tracker.step(frame, view, search=search)
         since_search = 1 if search else since_search + 1

@@ -21,6 +21,8 @@ Array = NDArray[np.float64]
 MESH_ROI_SCALE = 1.5
 """Side of the landmark net's crop over the longer side of the face: what the net was trained with."""
 
+_SAME_PLACE = 0.33
+
 
 @dataclass(frozen=True, slots=True)
 class Roi:
@@ -108,6 +110,11 @@ def carry_roi(
     factor = (share * (before - middle).conj()) @ (after - target) / (share @ np.abs(before - middle) ** 2)
     place = target + factor * (roi.u + 1j * roi.v - middle)
     return Roi(float(place.real), float(place.imag), float(roi.side * abs(factor)), roi.angle + float(np.angle(factor)))
+
+
+def is_at(roi: Roi, face: Roi) -> bool:
+    """True where a square's centre lies within a third of the side of a face's."""
+    return bool(np.hypot(roi.u - face.u, roi.v - face.v) < _SAME_PLACE * face.side)
 
 
 def blend_rois(a: Roi, b: Roi, part: float) -> Roi:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..face import Detection
-from .crop import Roi, roi_from_detection
+from .crop import Roi, is_at, roi_from_detection
 from .nets import Net, sigmoid, to_input
 from .view import Affine, Picture, PlateView
 
@@ -96,8 +96,14 @@ _TURNS = (
 )
 
 
-def detect_faces(view: PlateView, net: Net, settings: DetectSettings) -> list[Detection]:
+def detect_faces(view: PlateView, net: Net, settings: DetectSettings, known: Sequence[Roi] = ()) -> list[Detection]:
     """All faces of a frame, tiled search.
+
+    Args:
+        view: the frame.
+        net: the detector.
+        settings: how hard to look.
+        known: the landmark net's squares of faces that need not be found again.
 
     Returns:
         The best first (score times size), at most `settings.max_faces`.
@@ -106,21 +112,24 @@ def detect_faces(view: PlateView, net: Net, settings: DetectSettings) -> list[De
     coarse = [tile for group in groups if len(group) <= _FEW_TILES for tile in group]
     fine = [tile for group in groups if len(group) > _FEW_TILES for tile in group]
     turned = {"always": fine + coarse, "auto": coarse, "never": []}[settings.rotations]
-    found = _confirm(view, net, settings, _run(fine + coarse + _turned(turned), net, view, settings))
-    if not found and settings.rotations == "auto":
-        found = _confirm(view, net, settings, _run(_turned(fine), net, view, settings))
+    candidates = _run(fine + coarse + _turned(turned), net, view, settings)
+    unknown = _unknown(candidates, known, view.pixel_aspect)
+    found = _confirm(view, net, settings, unknown)
+    if not found and len(unknown) == len(candidates) and settings.rotations == "auto":
+        again = _run(_turned(fine), net, view, settings)
+        found = _confirm(view, net, settings, _unknown(again, known, view.pixel_aspect))
     return found
 
 
-def detect_quick(view: PlateView, net: Net, settings: DetectSettings) -> list[Detection]:
-    """Faces of about a twentieth of the frame's longer side or more, upright; one run on the thinned frame."""
-    overview = view.overview()
-    wide = overview.shape[1] * view.pixel_aspect
-    factor = TILE / max(wide, overview.shape[0])
-    size = max(1, round(wide * factor)), max(1, round(overview.shape[0] * factor))
-    picture = np.asarray(cv2.resize(overview, size, interpolation=cv2.INTER_AREA), np.float32)
-    level = _Level(picture, (view.width / size[0], view.height / size[1]))
-    return _confirm(view, net, settings, _run(list(_tiles(level, view.origin)), net, view, settings))
+def detect_quick(view: PlateView, net: Net, settings: DetectSettings, known: Sequence[Roi] = ()) -> list[Detection]:
+    """Faces of about a twentieth of the frame's longer side or more, upright; one run on the thinned frame.
+
+    Arguments as of `detect_faces`.
+    """
+    picture = view.overview(TILE)
+    level = _Level(picture, (view.width / picture.shape[1], view.height / picture.shape[0]))
+    candidates = _run(list(_tiles(level, view.origin)), net, view, settings)
+    return _confirm(view, net, settings, _unknown(candidates, known, view.pixel_aspect))
 
 
 def detect_near(view: PlateView, net: Net, rois: Sequence[Roi], threshold: float) -> list[Detection | None]:
@@ -142,6 +151,10 @@ def detect_near(view: PlateView, net: Net, rois: Sequence[Roi], threshold: float
         nearest = int(np.argmin(apart)) if merged else 0
         found.append(merged[nearest] if merged and apart[nearest] < reach else None)
     return found
+
+
+def _unknown(candidates: Sequence[Detection], known: Sequence[Roi], pixel_aspect: float) -> list[Detection]:
+    return [seen for seen in candidates if not any(is_at(roi_from_detection(seen, pixel_aspect), roi) for roi in known)]
 
 
 def _confirm(view: PlateView, net: Net, settings: DetectSettings, candidates: Sequence[Detection]) -> list[Detection]:

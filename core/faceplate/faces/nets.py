@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+import cv2
 import numpy as np
 from numpy.typing import NDArray
 
@@ -55,8 +56,12 @@ class FaceNets:
 
 def to_input(pictures: Sequence[Picture], card: ModelCard) -> NDArray[np.float32]:
     """Equal-sized 0..1 pictures (h, w, 3) as one batch (N, 3, h, w), scaled as the card asks."""
-    batch = (np.stack(pictures) - np.array(card.mean, np.float32)) / np.array(card.std, np.float32)
-    return np.ascontiguousarray(batch.transpose(0, 3, 1, 2), np.float32)
+    batch = np.empty((len(pictures), 3, *pictures[0].shape[:2]), np.float32)
+    for planes, picture in zip(batch, pictures, strict=True):
+        for plane, channel, mean, std in zip(planes, cv2.split(picture), card.mean, card.std, strict=True):
+            np.subtract(channel, np.float32(mean), out=plane)
+            plane /= np.float32(std)
+    return batch
 
 
 def sigmoid(logits: NDArray[np.float32]) -> NDArray[np.float32]:
