@@ -12,6 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from faceplate.media.exr import write_exr
+from faceplate.media.read import read_image
 from tests.integration.conftest import Cli, Ran, leftovers, outputs, person_photos, write_plain_exr
 
 
@@ -107,6 +109,16 @@ def test_a_frame_that_changes_in_mid_shot_fails_alone(
 ) -> None:
     plate = damaged_shot(small_plate, tmp_path / "plate")
     grey(plate.parent / "plate.1004.exr", channels, size)
+    one_failed(apply(cli, plate, identity, out), 1004, "FrameMismatchError", out)
+
+
+def test_a_colour_tag_that_changes_in_mid_shot_fails_alone(
+    cli: Cli, small_plate: str, identity: Path, out: Path, tmp_path: Path
+) -> None:
+    plate = damaged_shot(small_plate, tmp_path / "plate")
+    victim = plate.parent / "plate.1004.exr"
+    image = read_image(victim)
+    write_exr(victim, image.pixels, image=image, attributes={"colorInteropID": "lin_rec709_scene"})
     one_failed(apply(cli, plate, identity, out), 1004, "FrameMismatchError", out)
 
 

@@ -1,0 +1,32 @@
+"""The figure that promises bits can fail: a spoilt result is counted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from faceplate.bench import figures
+from faceplate.bench.shot import make_shot
+from faceplate.cli.options import open_workbench
+from faceplate.deliver import write_frame
+from faceplate.demo.plate import DemoPlateSpec
+from faceplate.jobs import frames as jobs_frames
+
+
+def test_bits_outside_the_matte_are_counted(identity: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = open_workbench(device="cpu", threads=2)
+    spec = DemoPlateSpec(frames=2, width=640, height=360, overscan=4)
+    with bench.nets:
+        shot = make_shot(spec, tmp_path / "shot", bench)
+        counted = figures.outside_bits(shot, identity, bench, tmp_path / "whole")
+        assert counted["differing bits"] == 0
+        assert counted["pixels compared"] > 1.5 * 640 * 360
+
+        def spoil(path: Path, plate: object, frame: object, swapped: object, delivery: object) -> None:
+            swapped.pixels.view(np.uint16)[0, 0, 0] ^= 0b11  # type: ignore[attr-defined]
+            write_frame(path, plate, frame, swapped, delivery)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(jobs_frames, "write_frame", spoil)
+        assert figures.outside_bits(shot, identity, bench, tmp_path / "spoilt")["differing bits"] == 2 * spec.frames
