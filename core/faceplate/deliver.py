@@ -115,7 +115,7 @@ def write_frame(path: Path, plate: Plate, frame: Frame, swapped: SwappedFrame, d
     if "element" in delivery.layers:
         _write_element(path, frame, swapped, delivery)
         return
-    layers, attributes = _layers(swapped, frame.data_window, delivery)
+    layers, attributes = frame_layers(swapped, frame.data_window, delivery)
     assert frame.stored is not None
     if frame.stored.file_format == "exr" and not plate.is_encoded:
         write_exr(path, swapped.pixels, image=frame.stored, layers=layers, attributes=attributes)
@@ -158,8 +158,8 @@ def _spread(plane: NDArray[Any], window: Box, over: Box, dtype: type) -> NDArray
     return full
 
 
-def _layers(swapped: SwappedFrame, over: Box, delivery: Delivery) -> tuple[list[ExrLayer], dict[str, Any]]:
-    """The chosen layers over the window `over`, and the header with what they add to it."""
+def frame_layers(swapped: SwappedFrame, over: Box, delivery: Delivery) -> tuple[list[ExrLayer], dict[str, Any]]:
+    """The layers that `delivery` names over the window `over`, and its attributes with what the layers add to them."""
     wanted = set(delivery.layers)
     attributes = dict(delivery.attributes)
     layers: list[ExrLayer] = []
@@ -191,7 +191,7 @@ def _layers(swapped: SwappedFrame, over: Box, delivery: Delivery) -> tuple[list[
 def _write_element(path: Path, frame: Frame, swapped: SwappedFrame, delivery: Delivery) -> None:
     """The premultiplied face in a data window of its own, with a black rim so that a cropped bbox repeats nothing."""
     window = swapped.window.grow(_ELEMENT_MARGIN) if not swapped.window.is_empty else _corner(frame)
-    layers, attributes = _layers(swapped, window, delivery)
+    layers, attributes = frame_layers(swapped, window, delivery)
     half = frame.pixels.dtype == np.float16 or frame.stored is None or frame.stored.bit_depth.startswith("uint")
     dtype = np.float16 if half else np.float32
     planes = [*(swapped.face[..., index] for index in range(3)), swapped.matte]

@@ -8,7 +8,7 @@ identities, so that any frame can be done alone, in any order, with the same byt
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any
@@ -131,27 +131,38 @@ class FacePipeline:
         config: OCIO configuration.
         engine: what replaces a face; one for the whole job.
         device: where the pixel work runs.
+        prepared: where identities that are on the device are kept, by content hash; None for all of them, for ever.
     """
 
-    def __init__(self, config: ColourConfig, engine: Engine, device: torch.device) -> None:
+    def __init__(
+        self,
+        config: ColourConfig,
+        engine: Engine,
+        device: torch.device,
+        prepared: MutableMapping[str, Any] | None = None,
+    ) -> None:
         self.config = config
         self.engine = engine
         self.device = device
-        self._prepared: dict[str, Any] = {}
+        self._prepared: MutableMapping[str, Any] = {} if prepared is None else prepared
 
     def prepare(self, identity: Identity) -> Any:
         """The identity on the device, made once."""
-        if identity.content_hash not in self._prepared:
-            self._prepared[identity.content_hash] = self.engine.prepare(identity)
-        return self._prepared[identity.content_hash]
+        found = self._prepared.get(identity.content_hash)
+        if found is None:
+            found = self._prepared[identity.content_hash] = self.engine.prepare(identity)
+        return found
 
-    def process(self, frame: Frame, tasks: Sequence[FaceTask], holdout: Plane | None = None) -> SwappedFrame:
+    def process(
+        self, frame: Frame, tasks: Sequence[FaceTask], holdout: Plane | None = None, out: Pixels | None = None
+    ) -> SwappedFrame:
         """Replace the faces of one frame.
 
         Args:
             frame: scene-linear.
             tasks: the faces, those behind first: a later one lies over an earlier one where they meet.
             holdout: (H, W) float32 0..1 over the frame's data window; 1 keeps the plate.
+            out: memory for the result, of the frame's shape and dtype; it may be the frame's own. None for new memory.
 
         Returns:
             The frame with its layers. Pixels where the matte is 0 are the plate's, bit for bit.
@@ -167,14 +178,14 @@ class FacePipeline:
                 if change is not None:
                     changes.append(change)
         if not changes:
-            return untouched(frame)
+            return untouched(frame, out)
         union = reduce(Box.union, (change.window for change in changes))
         comp = Composite(self._upload(frame, union))
         for change in changes:
             at = change.window.slices(union)
             comp.add(change.task.identity.name, at, change.edited, change.matte, change.result)
         clock.lap("comp")
-        swapped = self._download(frame, union, comp)
+        swapped = self._download(frame, union, comp, out)
         clock.lap("download")
         facts = {c.task.track: {**c.result.facts, "matte_px": float(c.matte.sum())} for c in changes}
         return SwappedFrame(**swapped, facts=facts, seconds=clock.seconds)
@@ -246,11 +257,11 @@ class FacePipeline:
         rows, columns = window.slices(frame.data_window)
         return torch.from_numpy(np.ascontiguousarray(holdout[rows, columns])).to(self.device)
 
-    def _download(self, frame: Frame, union: Box, comp: Composite) -> dict[str, Any]:
+    def _download(self, frame: Frame, union: Box, comp: Composite, out: Pixels | None) -> dict[str, Any]:
         matte = comp.matte.cpu().numpy()
         rgb = np.moveaxis(comp.rgb.cpu().numpy(), 0, -1)
         rows, columns = union.slices(frame.data_window)
-        pixels = np.array(frame.pixels)
+        pixels = _copied(frame, out)
         target = pixels[rows, columns, :3]
         changed = to_half(rgb) if pixels.dtype == np.float16 else np.clip(rgb, -FLOAT_LIMIT, FLOAT_LIMIT)
         np.copyto(target, changed, where=(matte > 0)[..., None])
@@ -269,11 +280,20 @@ class FacePipeline:
 FLOAT_LIMIT = float(np.finfo(np.float32).max)
 
 
-def untouched(frame: Frame) -> SwappedFrame:
-    """A frame in which nothing is replaced: the plate's own pixels and empty layers."""
+def _copied(frame: Frame, out: Pixels | None) -> Pixels:
+    """The frame's pixels in new memory, or in `out`; nothing is moved where that is the frame's own."""
+    if out is None:
+        return frame.pixels.copy()
+    if not np.may_share_memory(out, frame.pixels):
+        np.copyto(out, frame.pixels)
+    return out
+
+
+def untouched(frame: Frame, out: Pixels | None = None) -> SwappedFrame:
+    """A frame in which nothing is replaced: the plate's own pixels (in `out` if given) and empty layers."""
     empty = np.zeros((0, 0), np.float32)
     return SwappedFrame(
-        pixels=frame.pixels,
+        pixels=frame.pixels if out is None else _copied(frame, out),
         window=Box(0, 0, 0, 0),
         face=np.zeros((0, 0, 3), np.float32),
         matte=empty,

@@ -41,7 +41,7 @@ class BenchShot:
 
     def view(self, number: int) -> LinearPlateView:
         """A fresh view of a frame, nothing of it computed yet."""
-        return plate_view(self.plate, self.frames[number])
+        return plate_view(self.plate.config, self.frames[number])
 
     def analyse(self, nets: FaceNets, settings: AnalyseSettings | None = None) -> ShotFaces:
         """The faces, every frame's view made anew."""

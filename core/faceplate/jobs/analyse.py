@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from .. import __version__
+from ..colour.spaces import ColourConfig
 from ..errors import InputError, OutputError, SidecarError
 from ..faces.analyse import analyse_shot
 from ..faces.choose import describe
@@ -66,9 +67,9 @@ class _Unreadable(Exception):
         self.error = error
 
 
-def plate_view(plate: Plate, frame: Frame, exposure: float = 1.0) -> LinearPlateView:
+def plate_view(config: ColourConfig, frame: Frame, exposure: float = 1.0) -> LinearPlateView:
     """A frame as detectors see it."""
-    matrix = plate.config.to_rec709(frame.colour_space).matrix
+    matrix = config.to_rec709(frame.colour_space).matrix
     return LinearPlateView(
         frame.pixels,
         frame.data_window,
@@ -99,7 +100,7 @@ class _Ahead:
         self._pool.shutdown(cancel_futures=True)
 
     def _open(self, number: int) -> LinearPlateView:
-        return plate_view(self._plate, self._plate.read(_present(self._plate, number)), self._exposure)
+        return plate_view(self._plate.config, self._plate.read(_present(self._plate, number)), self._exposure)
 
     def __call__(self, number: int) -> LinearPlateView:
         wanted, at = [number], number
@@ -131,13 +132,38 @@ def analysis_exposure(plate: Plate, frames: Sequence[int], nets: FaceNets) -> fl
             frame = plate.read(_present(plate, number))
         except InputError:
             continue
-        for exposure in _EXPOSURES:
-            found = detect_quick(plate_view(plate, frame, exposure), nets.detector, DetectSettings())
-            scores[exposure] += sum(detection.score for detection in found)
+        _look(plate.config, frame, nets, scores)
         if scores[1.0] > 0:
             break
+    return _best(scores)
+
+
+def _look(config: ColourConfig, frame: Frame, nets: FaceNets, scores: dict[float, float]) -> None:
+    """Add what the detector sees of a frame at each gain."""
+    for exposure in _EXPOSURES:
+        found = detect_quick(plate_view(config, frame, exposure), nets.detector, DetectSettings())
+        scores[exposure] += sum(detection.score for detection in found)
+
+
+def _best(scores: dict[float, float]) -> float:
     best = max(_EXPOSURES, key=lambda exposure: scores[exposure])
     return best if scores[best] > _CLEARLY_BETTER * scores[1.0] else 1.0
+
+
+def analyse_frame(config: ColourConfig, frame: Frame, pool: SessionPool, settings: AnalyseSettings) -> ShotFaces:
+    """The faces of one frame that is in memory, without its neighbours: nothing is smoothed or filled.
+
+    Args:
+        config: OCIO configuration.
+        frame: scene-linear; a frame without a number counts as 0.
+        pool: of nets.
+        settings: of the analysis.
+    """
+    nets = FaceNets.load(pool)
+    scores = dict.fromkeys(_EXPOSURES, 0.0)
+    _look(config, frame, nets, scores)
+    view = plate_view(config, frame, _best(scores))
+    return analyse_shot([frame.number or 0], lambda _: view, nets, settings)
 
 
 def analyse_plate(
@@ -151,6 +177,11 @@ def analyse_plate(
     """
     nets = FaceNets.load(bench.nets)
     exposure = analysis_exposure(plate, frames, nets)
+
+    def stop_here() -> bool:
+        with bench.turn():  # between two frames: whoever goes first does so now
+            return cancel.is_cancelled
+
     if exposure != 1.0:
         emit(note(f"the plate is looked at {np.log2(exposure):+.0f} stops, where its faces are found best"))
     readable = list(frames)
@@ -163,7 +194,7 @@ def analyse_plate(
                     nets,
                     settings,
                     progress=lambda done, total: emit(progress("analyse", done, total)),
-                    cancel=lambda: cancel.is_cancelled,
+                    cancel=stop_here,
                 )
         except _Unreadable as damaged:
             emit(warning(f"frame {damaged.frame} is left out of the analysis: {damaged.error}"))

@@ -252,18 +252,25 @@ class _Run:
         """Records as frames finish. At most `threads` frames are in memory; a cancelled run finishes those it began."""
         waiting = iter(todo)
         with ThreadPoolExecutor(self.bench.threads, thread_name_prefix="frame") as pool:
-            running: set[Future[FrameRecord]] = set()
+            running: set[Future[FrameRecord | None]] = set()
             while True:
                 while len(running) < self.bench.threads and not self.cancel.is_cancelled:
                     source = next(waiting, None)
                     if source is None:
                         break
-                    running.add(pool.submit(work.run, source))
+                    running.add(pool.submit(self._in_turn, work, source))
                 if not running:
                     return
                 finished, running = wait(running, return_when=FIRST_COMPLETED)
                 for future in finished:
-                    yield future.result()
+                    record = future.result()
+                    if record is not None:
+                        yield record
+
+    def _in_turn(self, work: FrameWork, source: FrameSource) -> FrameRecord | None:
+        """One frame, None where the job was cancelled before its turn came."""
+        with self.bench.turn():
+            return None if self.cancel.is_cancelled else work.run(source)
 
     def _frame_event(self, record: FrameRecord, work: FrameWork) -> dict[str, Any]:
         event: dict[str, Any] = {

@@ -15,8 +15,8 @@ from ..deliver import Delivery, write_frame
 from ..errors import FrameMismatchError, InputError, OutputError
 from ..face import Observation
 from ..faces.topology import RIGID
-from ..frame import Frame
-from ..job import FINISHED, FrameState, HoldOut, KeyedSettings
+from ..frame import Box, Frame
+from ..job import FINISHED, FrameState, HoldOut, KeyedSettings, SwapSettings
 from ..media.matte import read_matte
 from ..media.sequence import ImageSequence
 from ..pipeline import FacePipeline, FaceTask, SwappedFrame
@@ -135,41 +135,15 @@ class FrameWork:
         )
 
     def tasks(self, source: FrameSource) -> list[tuple[PlannedFace, FaceTask]]:
-        """The faces of a frame that become somebody, smaller ones first: a larger one is nearer."""
-        settings = self.settings.at(source.number)
-        faces = sorted(self.plan.faces(source.source), key=lambda face: face.seen(source.source).width_px)
-        return [
-            (
-                face,
-                FaceTask(
-                    track=face.track.id,
-                    observation=face.seen(source.source),
-                    identity=face.identity,
-                    settings=settings,
-                    exposure=face.exposure,
-                    appearance=face.track.appearance,
-                ),
-            )
-            for face in faces
-        ]
+        """The faces of a frame that become somebody, and what they become."""
+        return face_tasks(self.plan, source.source, self.settings.at(source.number))
 
     def _read_holdout(self, source: FrameSource, frame: Frame) -> NDArray[np.float32] | None:
         if self.holdout is None:
             return None
         path = self.holdout_path(source)
         plane, window = read_matte(path, self.holdout[0].layer)
-        full = np.zeros((frame.data_window.height, frame.data_window.width), np.float32)
-        common = window.intersect(frame.data_window)
-        if not window.contains(frame.display_window) and common != window:
-            raise FrameMismatchError(
-                f"the hold-out {path} does not fit the plate",
-                expected=f"the plate's raster {frame.display_window}",
-                found=f"window {window}",
-                hint="render the matte at the plate's size",
-            )
-        rows, columns = common.slices(frame.data_window)
-        full[rows, columns] = plane[common.slices(window)]
-        return full
+        return fit_holdout(str(path), plane, window, frame)
 
     def _write_thumbs(self, number: int, frame: Frame, swapped: SwappedFrame) -> None:
         step = max(1, frame.data_window.width // 640)
@@ -200,6 +174,57 @@ class FrameWork:
             exposure_stops=facts.get("exposure_stops"),
             occluded=facts.get("occluded", 0.0),
         )
+
+
+def face_tasks(plan: ShotPlan, frame: int, settings: SwapSettings) -> list[tuple[PlannedFace, FaceTask]]:
+    """The faces of a frame that become somebody, smaller ones first: a larger one is nearer.
+
+    Args:
+        plan: of the shot.
+        frame: number in the plate.
+        settings: sampled for the frame that is made.
+    """
+    faces = sorted(plan.faces(frame), key=lambda face: face.seen(frame).width_px)
+    return [
+        (
+            face,
+            FaceTask(
+                track=face.track.id,
+                observation=face.seen(frame),
+                identity=face.identity,
+                settings=settings,
+                exposure=face.exposure,
+                appearance=face.track.appearance,
+            ),
+        )
+        for face in faces
+    ]
+
+
+def fit_holdout(name: str, plane: NDArray[np.float32], window: Box, frame: Frame) -> NDArray[np.float32]:
+    """A matte that covers `window` over the data window of a frame: (H, W) float32, 0 where it says nothing.
+
+    Args:
+        name: for the error.
+        plane: (h, w) 0..1.
+        window: what `plane` covers.
+        frame: of the plate.
+
+    Raises:
+        FrameMismatchError: the matte is of another raster.
+    """
+    full = np.zeros((frame.data_window.height, frame.data_window.width), np.float32)
+    common = window.intersect(frame.data_window)
+    if not window.contains(frame.display_window) and common != window:
+        raise FrameMismatchError(
+            f"the hold-out {name} does not fit the plate",
+            expected=f"the plate's raster {frame.display_window}",
+            found=f"window {window}",
+            hint="render the matte at the plate's size",
+        )
+    rows, columns = common.slices(frame.data_window)
+    full[rows, columns] = plane[common.slices(window)]
+    return full
 
 
 def _jitter(observations: Mapping[int, Observation], frame: int) -> float | None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..colour.model_view import exposure_from_medians
+from ..colour.spaces import ColourConfig
 from ..errors import FaceplateError
 from ..face import Identity, Observation, Track
 from ..faces.rectify import coverage, rectify
@@ -60,14 +61,14 @@ class ShotPlan:
         return [face for face in self.planned if frame in face.track.observations]
 
 
-def skin_median(plate: Plate, frame: Frame, seen: Observation) -> float:
+def skin_median(config: ColourConfig, frame: Frame, seen: Observation) -> float:
     """Median luminance of a face in linear Rec.709 light, on the skin only; NaN when it lies outside the frame."""
     points = seen.landmarks[:468, :2]
     low, high = np.floor(points.min(0)).astype(int), np.ceil(points.max(0)).astype(int)
     window = Box(int(low[0]) - 2, int(low[1]) - 2, int(high[0]) + 2, int(high[1]) + 2).intersect(frame.data_window)
     if window.width < 8 or window.height < 8:
         return float("nan")
-    rgb = plate.config.to_rec709(frame.colour_space).numpy(np.ascontiguousarray(frame.crop(window), np.float32))
+    rgb = config.to_rec709(frame.colour_space).numpy(np.ascontiguousarray(frame.crop(window), np.float32))
     light = np.nan_to_num(rgb @ np.array([0.2126, 0.7152, 0.0722], np.float32), nan=0.0, posinf=0.0, neginf=0.0)
     face = rectify(light, points - [window.x0, window.y0], _EXPOSURE_TEXELS)[coverage(_EXPOSURE_TEXELS)]
     lit = face[face > 0]
@@ -88,7 +89,7 @@ def track_exposure(plate: Plate, track: Track) -> float:
             continue
         source = FrameSource(number, plate.sequence.path(number), "present", number)
         try:
-            medians.append(skin_median(plate, plate.read(source), track.observations[number]))
+            medians.append(skin_median(plate.config, plate.read(source), track.observations[number]))
         except FaceplateError:
             continue
     return exposure_from_medians(medians)

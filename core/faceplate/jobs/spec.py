@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -27,11 +28,13 @@ class Workbench:
         config: OCIO configuration.
         nets: warm nets and the device.
         threads: frames worked on at once.
+        turn: held for each frame that is worked on; a server makes a job wait here while others go first.
     """
 
     config: ColourConfig
     nets: SessionPool
     threads: int
+    turn: Callable[[], AbstractContextManager[None]] = nullcontext
 
 
 @dataclass(frozen=True, slots=True)
