@@ -20,7 +20,7 @@ from ...frame import Box
 from ...job import SwapSettings
 from ..base import FaceCrop, FaceResult
 from .facing import facing
-from .fields import Enlarger, blur, sample, shrink, smoothstep, uv_grid
+from .fields import Enlarger, blur, mean_around, sample, shrink, smoothstep, uv_grid
 from .light import light_gain, match_detail
 from .occlusion import Evidence, occluder, refine
 from .prepared import ZONE_ORDER, Prepared, prepare
@@ -150,8 +150,10 @@ def _swap_one(crop: FaceCrop, prepared: Prepared) -> FaceResult:
     plate_flow = _flow(place, None, view.device)
     flow = plate_flow if move is None else _flow(place, move, view.device)
     coarse_view = shrink(view, place.step)
-    masks = dict(zip((*ZONE_ORDER, "coverage"), sample(prepared.masks, flow.at), strict=True))
-    blocked = _occluder(crop, place, plate_flow, coarse_view, prepared)
+    masks = _masks(prepared, flow)
+    blocked = _occluder(
+        crop, place, plate_flow, masks if move is None else _masks(prepared, plate_flow), coarse_view, prepared
+    )
 
     core = _core(flow, masks, settings, place) * fade
     ground, warp_matte = (view, None) if move is None else _warp(view, flow, place, enlarge)
@@ -177,6 +179,11 @@ def _swap_one(crop: FaceCrop, prepared: Prepared) -> FaceResult:
         blocked_fine.mul_(smoothstep(0.5 * _OUTSIDE, 0.0, fine[3]))
     st = torch.stack([fine[0], 1.0 - fine[1]]).mul_(fine[3] > 0).clamp_(0.0, 1.0)
     return _deliver(crop, place, source, core_fine, blocked_fine, st, facts)
+
+
+def _masks(prepared: Prepared, flow: _Flow) -> dict[str, torch.Tensor]:
+    """The identity's masks where the coarse grid lies in them."""
+    return dict(zip((*ZONE_ORDER, "coverage"), sample(prepared.masks, flow.at), strict=True))
 
 
 def _yaw_fade(yaw_deg: float, settings: SwapSettings) -> float:
@@ -232,7 +239,7 @@ def _flow(place: _Place, move: NDArray[np.float32] | None, device: torch.device)
     table = np.concatenate([ringed[:, 3:], np.concatenate([edge, ring_edge])[:, None], ring_move], 1)
     fields, inside = draw(
         torch.from_numpy(np.ascontiguousarray(ringed[:, :3])).to(device),
-        torch.tensor(ring_triangles(), dtype=torch.int64, device=device),
+        _triangles(device),
         torch.from_numpy(table).to(device),
         place.height,
         place.width,
@@ -243,6 +250,11 @@ def _flow(place: _Place, move: NDArray[np.float32] | None, device: torch.device)
     # uncovered samples lie outside whatever their neighbours say
     edge_field = torch.where(inside, fields[3], _OUTSIDE)
     return _Flow(fields[:2], uv_grid(fields[0], fields[1]), edge_field, fields[2], fields[4:6], face.to(fields.dtype))
+
+
+@cache
+def _triangles(device: torch.device) -> torch.Tensor:
+    return torch.tensor(ring_triangles(), dtype=torch.int64, device=device)
 
 
 @cache
@@ -264,8 +276,7 @@ def _core(flow: _Flow, masks: dict[str, torch.Tensor], settings: SwapSettings, p
     begin = max(_INSET - settings.matte_grow, 0.0)
     soft = max(settings.matte_soften, 1.5 * place.step / place.face_px)
     sigma = max(_SILHOUETTE * place.face_px / place.step, 0.7)
-    around = blur(torch.stack([flow.inside, torch.ones_like(flow.inside)]), sigma, place.aspect)
-    silhouette = smoothstep(0.5, 0.95, around[0] / around[1])
+    silhouette = smoothstep(0.5, 0.95, mean_around(flow.inside[None], sigma, place.aspect)[0])
     core = smoothstep(begin, begin + soft, flow.edge) * smoothstep(*_SEEN, flow.seen) * silhouette * masks["coverage"]
     core = core * _joined(flow.uv, place.step / place.face_px)
     if settings.keep_eyes:
@@ -293,11 +304,15 @@ def _joined(uv: torch.Tensor, size: float) -> torch.Tensor:
 
 
 def _occluder(
-    crop: FaceCrop, place: _Place, flow: _Flow, coarse_view: torch.Tensor, prepared: Prepared
+    crop: FaceCrop,
+    place: _Place,
+    flow: _Flow,
+    masks: dict[str, torch.Tensor],
+    coarse_view: torch.Tensor,
+    prepared: Prepared,
 ) -> torch.Tensor:
     if not crop.settings.occluders:
         return torch.zeros_like(flow.edge)
-    masks = dict(zip(ZONE_ORDER, sample(prepared.masks[: len(ZONE_ORDER)], flow.at), strict=True))
     drawn = (flow.edge > _OUTSIDE).to(flow.edge.dtype)
     evidence = Evidence(flow.at, flow.inside * (flow.seen > 0.15), drawn, masks["cheeks"], masks["exposed"])
     tolerance = torch.maximum(prepared.masks[0], prepared.masks[1])
@@ -321,9 +336,7 @@ def _warp(view: torch.Tensor, flow: _Flow, place: _Place, enlarge: Enlarger) -> 
     around = low[:2] / low[2].clamp(min=1e-4)
     near = smoothstep(0.02, 0.6, low[2])
     move = torch.where(weight > 0, flow.moved, around * near)
-    soft = blur(torch.cat([move, torch.ones_like(weight)[None]]), 0.008 * coarse_face, place.aspect)
-    frame = _frame_fade(weight)
-    move = soft[:2] / soft[2] * frame
+    move = mean_around(move, 0.008 * coarse_face, place.aspect) * _frame_fade(weight)
     moved = blur((move.abs().amax(0) > 0.02).to(view.dtype)[None], 0.01 * coarse_face, place.aspect)[0]
     fine = enlarge(torch.cat([move, moved[None]]), place.step)
     x = torch.arange(width, dtype=view.dtype, device=view.device) + 0.5

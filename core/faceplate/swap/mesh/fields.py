@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
 import cv2
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch.nn import functional
+
+_NARROW = 0.022
+"""Sum of both sigmas over the sum of both sides under which filtering is cheaper than a matrix product."""
 
 
 def shrink(image: torch.Tensor, factor: int) -> torch.Tensor:
@@ -81,27 +88,67 @@ def sample(image: torch.Tensor, grid: torch.Tensor) -> torch.Tensor:
 
 
 def blur(fields: torch.Tensor, sigma: float, aspect: float = 1.0) -> torch.Tensor:
-    """Gaussian blur as two matrix products, for coarse grids; outside counts as 0 (divide by a blurred weight).
+    """Gaussian blur for coarse grids; outside counts as 0 (divide by a blurred weight). Two matrix products; on a CPU a
+    narrow one is OpenCV's. A test holds the two together.
 
     Args:
         fields: (C, h, w).
         sigma: rows.
         aspect: width / height of a sample; sigma in columns is sigma / aspect.
     """
-    rows = _kernel(fields.shape[1], sigma, fields)
-    columns = _kernel(fields.shape[2], sigma / aspect, fields)
-    return rows @ fields @ columns
+    _, height, width = fields.shape
+    if fields.device.type == "cpu" and sigma + sigma / aspect < _NARROW * (height + width):
+        return _blur_narrow(fields, sigma, sigma / aspect)
+    return blur_on_any_device(fields, sigma, sigma / aspect)
+
+
+def blur_on_any_device(fields: torch.Tensor, down: float, across: float) -> torch.Tensor:
+    """The reference, with one sigma for rows and one for columns."""
+    _, height, width = fields.shape
+    return _kernel(height, down, fields) @ fields @ _kernel(width, across, fields)
+
+
+def mean_around(fields: torch.Tensor, sigma: float, aspect: float = 1.0) -> torch.Tensor:
+    """`blur` in which nothing lies outside: divided by the blur of 1."""
+    _, height, width = fields.shape
+    inside = np.outer(_within(height, sigma), _within(width, sigma / aspect))
+    return blur(fields, sigma, aspect).div_(torch.from_numpy(inside).to(fields.device))
+
+
+def _blur_narrow(fields: torch.Tensor, down: float, across: float) -> torch.Tensor:
+    """The twin for the CPU."""
+    made = torch.empty(fields.shape, dtype=fields.dtype)
+    rows, columns = _profile(fields.shape[1], down), _profile(fields.shape[2], across)
+    for plane, out in zip(fields.contiguous().numpy(), made.numpy(), strict=True):
+        cv2.sepFilter2D(plane, -1, columns, rows, dst=out, borderType=cv2.BORDER_CONSTANT)
+    return made
+
+
+def _profile(size: int, sigma: float) -> NDArray[np.float32]:
+    """(2 r + 1,) Gaussian, cut off at `size` and at 4 sigma (the tail would be denormal numbers, which are slow)."""
+    reach = max(min(math.ceil(4.0 * max(sigma, 1e-3)), size) - 1, 0)
+    away = np.arange(-reach, reach + 1, dtype=np.float32) / np.float32(max(sigma, 1e-3))
+    return np.asarray(np.exp(away * away * np.float32(-0.5)) / np.float32(max(sigma, 0.4) * 2.5066283), np.float32)
 
 
 def _kernel(size: int, sigma: float, like: torch.Tensor) -> torch.Tensor:
     """(size, size) with the Gaussian of the distance between row and column."""
-    away = torch.arange(1 - size, size, dtype=like.dtype, device=like.device).div_(max(sigma, 1e-3)).square_()
-    # cut off at 4 sigma: the tail would be denormal numbers, which make a CPU crawl
-    profile = torch.exp(away * -0.5).mul_(away < 16.0).div_(max(sigma, 0.4) * 2.5066283)
-    return profile.unfold(0, size, 1).flip(0)
+    profile = _profile(size, sigma)
+    line = np.zeros(2 * size - 1, np.float32)
+    line[size - 1 - len(profile) // 2 : size + len(profile) // 2] = profile
+    return torch.from_numpy(line).unfold(0, size, 1).flip(0).to(like.device)
+
+
+def _within(size: int, sigma: float) -> NDArray[np.float32]:
+    """(size,) the part of the Gaussian around each sample that lies inside: the row sums of `_kernel`."""
+    profile = _profile(size, sigma)
+    reach = len(profile) // 2
+    total = np.concatenate([[0.0], profile.cumsum(dtype=np.float64)])
+    first = reach - np.arange(size)
+    return np.asarray(total[np.minimum(first + size, len(profile))] - total[np.maximum(first, 0)], np.float32)
 
 
 def smoothstep(low: float, high: float, value: torch.Tensor) -> torch.Tensor:
     """0 below `low`, 1 above `high`, 3 t^2 - 2 t^3 between."""
-    t = ((value - low) / (high - low)).clamp(0.0, 1.0)
-    return t * t * (3.0 - 2.0 * t)
+    t = (value - low).div_(high - low).clamp_(0.0, 1.0)
+    return (t * -2.0).add_(3.0).mul_(t).mul_(t)

@@ -9,14 +9,17 @@ the cheeks of this frame do not explain, looked for only on the forehead and the
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
+import cv2
 import numpy as np
 import torch
+from scipy.sparse import csr_array
 from torch.nn import functional
 
 from ...face import Appearance, Points
-from ...faces import rectify
-from .fields import Enlarger, blur, sample, smoothstep, uv_grid
+from ...faces import rectify, topology
+from .fields import Enlarger, blur, mean_around, sample, smoothstep, uv_grid
 
 MEMORY_SIZE = 96
 """Texels a side of `Appearance`."""
@@ -31,6 +34,7 @@ _GROW_ROUNDS = 16
 _CLOSE_REACH = 8
 """Texels: gaps up to twice as wide inside a patch are closed; a hand has the colour of the face in places."""
 _FIT_ROUNDS = 4
+_SKIN_ROUNDS = 3
 _SKIN_KNEE = (3.6, 5.2)
 _BLOWN = (0.90, 0.99)
 """Value of the darkest channel that no skin reaches: a lamp, the sun or a flare in front of the face."""
@@ -86,22 +90,23 @@ def occluder(
 
 def foreign_to_skin(view: torch.Tensor, evidence: Evidence, face_px: float) -> torch.Tensor:
     """(h, w) 0..1, how surely a sample of the forehead or the outer band is not this frame's skin."""
-    soft = blur(torch.cat([view, torch.ones_like(view[:1])]), 0.012 * face_px)
-    logs = torch.log(soft[:3] / soft[3].clamp(min=1e-6) + 0.003)
+    logs = torch.log(mean_around(view, 0.012 * face_px) + 0.003)
     features = torch.stack([logs.mean(0) * 0.6, (logs[0] - logs[1]) * 2.0, logs[2] - logs[1]])
     flat, weight = features.flatten(1), (evidence.cheeks * evidence.inside).flatten()
+    at = weight.nonzero()[:, 0]
+    skin, weight = flat[:, at], weight[at]
     ground = torch.diag(features.new_tensor([0.02, 0.006, 0.01]))
-    centre, covariance, trust = features.new_zeros(3), ground, weight
-    for _ in range(3):
+    centre, inverse, trust = features.new_zeros(3), ground, weight
+    for _ in range(_SKIN_ROUNDS):
         total = trust.sum().clamp(min=1e-3)
-        centre = (flat * trust).sum(1) / total
-        apart = flat - centre[:, None]
-        covariance = (apart * trust) @ apart.T / total + ground
+        centre = (skin * trust).sum(1) / total
+        apart = skin - centre[:, None]
+        inverse = torch.linalg.inv((apart * trust) @ apart.T / total + ground)
         # samples that do not belong (a hand on the cheek, a highlight) lose their say without a hard decision
-        far = (apart * torch.linalg.solve(covariance, apart)).sum(0)
+        far = (apart * (inverse @ apart)).sum(0)
         trust = weight / (1.0 + (far / 6.0).square())
     apart = flat - centre[:, None]
-    distance = (apart * torch.linalg.solve(covariance, apart)).sum(0).clamp(min=0.0).sqrt().view_as(evidence.inside)
+    distance = (apart * (inverse @ apart)).sum(0).clamp(min=0.0).sqrt().view_as(evidence.inside)
     enough = smoothstep(4.0, 16.0, weight.sum())
     return smoothstep(*_SKIN_KNEE, distance) * evidence.exposed * enough
 
@@ -111,8 +116,8 @@ def unlike_memory(
 ) -> torch.Tensor:
     """(96, 96) 0..1 in canonical UV, how surely a texel shows something else than this track usually does."""
     height, width = view.shape[1:]
-    at = rectify.interpolate(landmarks[:, :2], MEMORY_SIZE) / np.float32(step)
-    x, y = torch.from_numpy(at).to(view.device).unbind(-1)
+    at = _spread() @ (landmarks[: topology.FACE_POINTS, :2] / np.float32(step))
+    x, y = torch.from_numpy(at.T.reshape(2, MEMORY_SIZE, MEMORY_SIZE)).to(view.device)
     seen = torch.log2(sample(view, uv_grid(x / width, y / height)).clamp(min=_DARKEST))
     median = torch.from_numpy(np.nan_to_num(appearance.median)).to(view.device).permute(2, 0, 1)
     spread = torch.from_numpy(np.nan_to_num(appearance.spread, nan=1.0)).to(view.device)
@@ -126,14 +131,29 @@ def unlike_memory(
     weak = smoothstep(*_WEAK, score)
     grown = smoothstep(*_STRONG, score)
     for _ in range(_GROW_ROUNDS):
-        grown = torch.minimum(weak, _widened(grown, 1))
-    closed = 1.0 - _widened(1.0 - _widened(grown, _CLOSE_REACH), _CLOSE_REACH)
+        grown = torch.minimum(weak, widened(grown, 1))
+    closed = 1.0 - widened(1.0 - widened(grown, _CLOSE_REACH), _CLOSE_REACH)
     # beyond the edge of the face the map goes on as at the edge
-    return torch.where(known > 0, closed, _widened(closed * known, _EDGE_REACH))
+    return torch.where(known > 0, closed, widened(closed * known, _EDGE_REACH))
 
 
-def _widened(field: torch.Tensor, reach: int) -> torch.Tensor:
-    """Maximum over a square, rows then columns."""
+@cache
+def _spread() -> csr_array:
+    """`rectify.interpolate` at MEMORY_SIZE as a matrix on (468, K) values."""
+    each = rectify.interpolate(np.eye(topology.FACE_POINTS, dtype=np.float32), MEMORY_SIZE)
+    return csr_array(each.reshape(-1, topology.FACE_POINTS))
+
+
+def widened(field: torch.Tensor, reach: int) -> torch.Tensor:
+    """Maximum over a square."""
+    if field.device.type == "cpu":
+        square = np.ones((2 * reach + 1, 2 * reach + 1), np.uint8)
+        return torch.from_numpy(np.asarray(cv2.dilate(field.contiguous().numpy(), square), np.float32))
+    return widened_on_any_device(field, reach)
+
+
+def widened_on_any_device(field: torch.Tensor, reach: int) -> torch.Tensor:
+    """The reference for `widened`: rows, then columns."""
     rows = functional.max_pool2d(field[None, None], (2 * reach + 1, 1), 1, (reach, 0))
     return functional.max_pool2d(rows, (1, 2 * reach + 1), 1, (0, reach))[0, 0]
 
@@ -178,13 +198,11 @@ def refine(
     """
     light = guide.mean(0)
     sigma = max(1.0, 0.025 * face_px)
-    moments = torch.stack([light, matte, light * light, light * matte, torch.ones_like(light)])
-    moments = blur(moments, sigma)
-    mean_i, mean_m, square, product = moments[:4] / moments[4].clamp(min=1e-6)
+    moments = torch.stack([light, matte, light * light, light * matte])
+    mean_i, mean_m, square, product = mean_around(moments, sigma)
     floor = (0.06 * light.mean()).square() + 1e-10
     slope = (product - mean_i * mean_m) / ((square - mean_i.square()).clamp(min=0.0) + floor)
     offset = mean_m - slope * mean_i
-    lines = blur(torch.stack([slope, offset, torch.ones_like(light)]), sigma)
-    lines = enlarge(lines[:2] / lines[2].clamp(min=1e-6), step)
+    lines = enlarge(mean_around(torch.stack([slope, offset]), sigma), step)
     fine = lines[0].mul_(view.mean(0)).add_(lines[1])
     return fine.sub_(0.08).mul_(1.0 / 0.80).clamp_(0.0, 1.0)

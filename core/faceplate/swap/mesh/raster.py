@@ -1,7 +1,8 @@
 """The mesh drawn into pixels: per-point values become fields over the crop.
 
-Written once in torch for every device. Smooth fields are drawn on a coarse grid, continued over their edge (`spill`)
-and enlarged (`fields.Enlarger`); the error of that against drawing every pixel is bounded by a test.
+Written in torch for every device; the CPU has a twin (`raster_cpu`). Smooth fields are drawn on a coarse grid,
+continued over their edge (`spill`) and enlarged (`fields.Enlarger`); the error of that against drawing every pixel is
+bounded by a test.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from torch.nn import functional
 
 from ...faces import topology
+from . import raster_cpu
 
 RING_REACH = 0.10
 """How far the extra ring of points lies outside the oval, fraction of the way from the middle of the face."""
@@ -62,6 +64,16 @@ def draw(
         fields: (K, ceil(height / step), ceil(width / step)) float32, 0 outside the mesh.
         inside: same height and width, bool.
     """
+    if points.device.type == "cpu":
+        made, covered = raster_cpu.draw(points.numpy(), triangles.numpy(), values.numpy(), height, width, step)
+        return torch.from_numpy(made), torch.from_numpy(covered)
+    return draw_on_any_device(points, triangles, values, height, width, step)
+
+
+def draw_on_any_device(
+    points: torch.Tensor, triangles: torch.Tensor, values: torch.Tensor, height: int, width: int, step: int = 1
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The reference for `draw`."""
     rows, columns = -(-height // step), -(-width // step)
     corners = points[triangles] / step
     planes = _planes(corners)
@@ -132,7 +144,18 @@ def _nearest_triangle(corners: torch.Tensor, planes: torch.Tensor, rows: int, co
 def spill(fields: torch.Tensor, inside: torch.Tensor) -> torch.Tensor:
     """Continue fields one sample over the edge of the mesh (mean of the neighbours), so that enlarging them does not
     mix in what lies outside.
+
+    Args:
+        fields: (K, rows, columns), 0 where not `inside`; changed in place on a CPU.
+        inside: (rows, columns) bool.
     """
+    if fields.device.type == "cpu":
+        return torch.from_numpy(raster_cpu.spill(fields.numpy(), inside.numpy()))
+    return spill_on_any_device(fields, inside)
+
+
+def spill_on_any_device(fields: torch.Tensor, inside: torch.Tensor) -> torch.Tensor:
+    """The reference for `spill`."""
     known = functional.pad(torch.cat([fields, inside[None].to(fields.dtype)]), (1, 1, 1, 1))
     rows = known[:, :-2] + known[:, 1:-1] + known[:, 2:]
     total = rows[..., :-2] + rows[..., 1:-1] + rows[..., 2:]

@@ -7,8 +7,15 @@ import pytest
 import torch
 
 from faceplate.faces import topology
-from faceplate.swap.mesh.fields import Enlarger, blur, sample, shrink, uv_grid
-from faceplate.swap.mesh.raster import draw, ring_triangles, spill, with_ring
+from faceplate.swap.mesh.fields import Enlarger, blur, blur_on_any_device, mean_around, sample, shrink, uv_grid
+from faceplate.swap.mesh.raster import (
+    draw,
+    draw_on_any_device,
+    ring_triangles,
+    spill,
+    spill_on_any_device,
+    with_ring,
+)
 
 TRIANGLES = torch.tensor(topology.triangles(), dtype=torch.int64)
 
@@ -51,6 +58,24 @@ def test_agrees_with_a_plain_rasteriser(yaw: float) -> None:
     difference = np.abs(fields.numpy() - expected).max(0)[both]
     # where two sheets of the mesh touch, depth decides within its resolution
     assert np.quantile(difference, 0.995) < 2e-4
+
+
+@pytest.mark.parametrize("yaw", [0.0, 25.0, 70.0])
+@pytest.mark.parametrize("cut", [0.0, 60.0])
+def test_the_cpus_twin_draws_what_every_device_draws(yaw: float, cut: float) -> None:
+    points = with_ring(posed(yaw, 300.0) - np.float32([cut, cut, 0]))
+    triangles = torch.tensor(ring_triangles(), dtype=torch.int64)
+    values = with_ring(np.concatenate([topology.uv(), posed(0.0, 1.0)], 1))
+    arguments = torch.from_numpy(points), triangles, torch.from_numpy(values), 400, 390, 4
+    (fields, inside), (reference, covered) = draw(*arguments), draw_on_any_device(*arguments)
+    assert inside.float().mean() > 0.1
+    assert (inside != covered).sum() <= 2  # samples that lie on an edge
+    both = inside & covered
+    difference = (fields - reference).abs().amax(0)
+    assert (difference[both] > 2e-4).float().mean() < 0.002  # where two sheets of the mesh touch
+    assert difference[both].quantile(0.99) < 5e-5
+    spilled = spill_on_any_device(fields.clone(), inside)
+    torch.testing.assert_close(spill(fields, inside), spilled, atol=1e-6, rtol=1e-5)
 
 
 def test_the_coarse_grid_enlarged_stays_close_to_every_pixel_drawn() -> None:
@@ -106,3 +131,13 @@ def test_blur_has_the_given_sigma_and_sample_reads_pixel_centres() -> None:
     assert (soft.sum(0) * at**2).sum() == pytest.approx(2.25, rel=0.02)
     v, u = torch.meshgrid(*[(torch.arange(41) + 0.5) / 41] * 2, indexing="ij")
     torch.testing.assert_close(sample(soft[None], uv_grid(u, v))[0], soft, atol=1e-6, rtol=1e-5)
+
+
+@pytest.mark.parametrize("aspect", [1.0, 0.5])
+@pytest.mark.parametrize("sigma", [0.2, 0.7, 1.5, 3.0, 20.0])
+def test_blur_is_the_same_on_the_cpu_as_on_every_device(sigma: float, aspect: float) -> None:
+    image = torch.rand(3, 121, 90, generator=torch.Generator().manual_seed(0))
+    reference = blur_on_any_device(image, sigma, sigma / aspect)
+    torch.testing.assert_close(blur(image, sigma, aspect), reference, atol=2e-6, rtol=1e-5)
+    around = reference / blur_on_any_device(torch.ones_like(image), sigma, sigma / aspect)
+    torch.testing.assert_close(mean_around(image, sigma, aspect), around, atol=2e-6, rtol=1e-5)
