@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+import cv2
 import numpy as np
 from numpy.typing import NDArray
 
 from ..face import Appearance
 from . import rectify, topology
 from .crop import roi_from_landmarks, unsqueeze
-from .view import PlateView
+from .view import Affine, PlateView
 
 SIZE = 96
 MOST_FRAMES = 64
@@ -34,29 +35,33 @@ def log_texture(view: PlateView, landmarks: NDArray[np.floating[Any]]) -> NDArra
     roi = roi_from_landmarks(landmarks, view.pixel_aspect)
     matrix = roi.matrix(_CROP, view.pixel_aspect)
     crop = view.sample_linear(matrix, (_CROP, _CROP))
-    inside = (landmarks[:, :2] - matrix[:, 2]) @ np.linalg.inv(matrix[:, :2]).T
-    texture = np.log2(np.maximum(rectify.rectify(crop, inside, SIZE), np.float32(FLOOR)))
-    seen = rectify.coverage(SIZE) & _facing(landmarks, view.pixel_aspect) & _in_picture(landmarks, view)
+    inside = (landmarks[: topology.FACE_POINTS, :2] - matrix[:, 2]) @ np.linalg.inv(matrix[:, :2]).T
+    spread = rectify.interpolate(np.hstack([inside, _facing(landmarks, view.pixel_aspect)]), SIZE)
+    at = spread[..., :2] - np.float32(0.5)
+    light = cv2.remap(crop, at[..., 0], at[..., 1], cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
+    texture = np.log2(np.maximum(np.asarray(light, np.float32), np.float32(FLOOR)))
+    seen = rectify.coverage(SIZE) & (spread[..., 2] > _FACING) & _in_picture(spread[..., :2], matrix, view)
     texture[~seen] = np.nan
     return texture - texture[seen].mean(0) if seen.any() else texture
 
 
-def _facing(landmarks: NDArray[np.floating[Any]], pixel_aspect: float) -> NDArray[np.bool_]:
-    """(96, 96), texels whose skin faces the camera."""
+def _facing(landmarks: NDArray[np.floating[Any]], pixel_aspect: float) -> NDArray[np.float64]:
+    """(468, 1), cosine between each point's normal and the direction to the camera."""
     points = unsqueeze(landmarks[: topology.FACE_POINTS], pixel_aspect)
     corners = topology.triangles()
     a, b, c = (points[corners[:, index]] for index in range(3))
     normals = np.cross(b - a, c - a)
-    at_points = np.zeros((topology.FACE_POINTS, 3))
-    for index in range(3):
-        np.add.at(at_points, corners[:, index], normals)
-    at_points /= np.maximum(np.linalg.norm(at_points, axis=1, keepdims=True), 1e-9)
-    return np.asarray(rectify.interpolate(-at_points[:, 2:], SIZE)[..., 0] > _FACING)
+    sums = [
+        np.bincount(corners.T.ravel(), np.tile(normals[:, axis], 3), minlength=topology.FACE_POINTS)
+        for axis in range(3)
+    ]
+    at_points = np.stack(sums, -1)
+    return np.asarray(-at_points[:, 2:] / np.maximum(np.linalg.norm(at_points, axis=1, keepdims=True), 1e-9))
 
 
-def _in_picture(landmarks: NDArray[np.floating[Any]], view: PlateView) -> NDArray[np.bool_]:
-    at = rectify.interpolate(landmarks[:, :2] - view.origin, SIZE)
-    return np.asarray(((at >= 0) & (at <= (view.width, view.height))).all(-1))
+def _in_picture(at: NDArray[np.float32], matrix: Affine, view: PlateView) -> NDArray[np.bool_]:
+    plate = at @ matrix[:, :2].T + (matrix[:, 2] - view.origin)
+    return np.asarray(((plate >= 0) & (plate <= (view.width, view.height))).all(-1))
 
 
 @dataclass(slots=True, eq=False)

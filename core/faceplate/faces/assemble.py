@@ -13,10 +13,10 @@ from scipy.interpolate import CubicSpline
 from ..face import Observation, Origin, Track
 from . import topology
 from .crop import unsqueeze
+from .follow import RawFace, RawTrack
 from .pose import Similarity, fit_similarity, from_face, to_face, yaw_degrees
 from .shot import AnalyseSettings, quantise
 from .smooth import fuse
-from .track import RawFace, RawTrack
 
 Array = NDArray[np.float64]
 

@@ -119,7 +119,12 @@ def is_at(roi: Roi, face: Roi) -> bool:
 
 def blend_rois(a: Roi, b: Roi, part: float) -> Roi:
     """The square `part` of the way from a to b."""
-    turn = (b.angle - a.angle + np.pi) % (2 * np.pi) - np.pi
+    turn = turn_between(a.angle, b.angle)
     return Roi(
         a.u + part * (b.u - a.u), a.v + part * (b.v - a.v), a.side + part * (b.side - a.side), a.angle + part * turn
     )
+
+
+def turn_between(a: float, b: float) -> float:
+    """From angle a to angle b the short way round, radians."""
+    return float((b - a + np.pi) % (2 * np.pi) - np.pi)

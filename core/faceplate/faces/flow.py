@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 
 from . import topology
 from .crop import Roi
-from .view import Affine, PlateView
+from .view import Affine, Picture, PlateView
 
-CROP = 320
-_WINDOW = (21, 21)
+CROP = 288
+_SURROUND = 1.1
+_WINDOW = (17, 17)
 _PYRAMID = 2
 _RETURN_PX = 0.25
 _ENOUGH = 0.1
@@ -27,19 +28,24 @@ class FlowPatch:
     """A face as flow sees it.
 
     Attributes:
-        grey: (320, 320) uint8, display-encoded luma.
+        picture: (288, 288, 3), display-encoded.
+        grey: (288, 288) uint8, its luma.
         matrix: (2, 3) crop px to plate px.
+        roi: the square that it was made for; it shows a tenth more.
     """
 
+    picture: Picture
     grey: NDArray[np.uint8]
     matrix: Affine
+    roi: Roi
 
 
 def flow_patch(view: PlateView, roi: Roi) -> FlowPatch:
-    """The crop at the landmark net's square."""
-    matrix = roi.matrix(CROP, view.pixel_aspect)
-    grey = np.asarray(cv2.transform(view.sample(matrix, (CROP, CROP)), _GREY), np.float32)
-    return FlowPatch(np.rint(grey * 255).astype(np.uint8), matrix)
+    """The crop around the landmark net's square."""
+    matrix = replace(roi, side=roi.side * _SURROUND).matrix(CROP, view.pixel_aspect)
+    picture = view.sample(matrix, (CROP, CROP))
+    grey = np.asarray(cv2.transform(picture, _GREY), np.float32)
+    return FlowPatch(picture, np.rint(grey * 255).astype(np.uint8), matrix, roi)
 
 
 def point_flow(

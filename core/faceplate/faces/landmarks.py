@@ -117,19 +117,26 @@ def measure_mean(
 ) -> list[MeshFace | None]:
     """The mean answer over squares spread around each place; None for None, and where the mean presence is low."""
     kept = [roi for roi in places if roi is not None]
-    spread = [_shifted(roi, *offset) for roi in kept for offset in _SPREAD[: settings.squares]]
-    faces = measure(view, net, spread)
+    faces = measure(view, net, [spread(roi, number) for roi in kept for number in range(settings.squares)])
     means = []
     for number, roi in enumerate(kept):
         group = faces[number * settings.squares : (number + 1) * settings.squares]
-        score = float(np.mean([face.score for face in group]))
-        mean = MeshFace(np.mean([face.landmarks for face in group], axis=0), score, roi)
-        means.append(mean if score >= settings.min_score else None)
+        mean = mean_face(group, roi)
+        means.append(mean if mean.score >= settings.min_score else None)
     ready = iter(means)
     return [None if roi is None else next(ready) for roi in places]
 
 
-def _shifted(roi: Roi, right: float, down: float, grow: float, turn: float) -> Roi:
+def mean_face(faces: Sequence[MeshFace], roi: Roi) -> MeshFace:
+    """Mean landmarks and presence of several answers about the face in a square."""
+    return MeshFace(
+        np.mean([face.landmarks for face in faces], axis=0), float(np.mean([face.score for face in faces])), roi
+    )
+
+
+def spread(roi: Roi, number: int) -> Roi:
+    """One of the five squares around a place; number 0 is the place itself."""
+    right, down, grow, turn = _SPREAD[number]
     return Roi(roi.u + right * roi.side, roi.v + down * roi.side, roi.side * (1 + grow), roi.angle + turn)
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.ndimage import median_filter
+from scipy.ndimage import uniform_filter1d
 
 Array = NDArray[np.float64]
 
@@ -29,6 +29,7 @@ _STAND_IN = 0.02
 _DISAGREE = 0.012
 _DRIFT = 0.0015
 _DRIFT_FRAMES = 7
+_JUMP = 4.0
 
 
 def local_quadratic(times: NDArray[np.integer[Any]], values: Array, weights: Array) -> Array:
@@ -85,8 +86,9 @@ def fuse(
     smooth_step = np.diff(local_quadratic(times, net, confidence), axis=0)
     trust = reliability[..., None]
     residual = np.where(trust > 0, flow - step, 0.0)
-    # The median forgets a jump (a blink) and keeps what goes on.
-    lasting = np.asarray(median_filter(residual, size=(_DRIFT_FRAMES, 1, 1), mode="nearest"))
+    # A jump (a blink) counts little once clipped; the net's tremble cancels in a mean of its steps, but for the ends.
+    clipped = np.clip(residual, -_JUMP * _DRIFT * unit, _JUMP * _DRIFT * unit)
+    lasting = np.asarray(uniform_filter1d(clipped, _DRIFT_FRAMES, axis=0, mode="nearest"))
     agreement = _agreement(residual, _DISAGREE * unit) * _agreement(lasting, _DRIFT * unit)
     trust = trust * agreement[..., None]
     # Flow where there is some, else the stand-in; both where flow is doubtful, by their weights.

@@ -6,88 +6,26 @@ tracks of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from ..face import Detection
-from . import topology
-from .appearance import AppearanceSampler
-from .crop import Roi, blend_rois, carry_roi, roi_from_detection, roi_from_landmarks, unsqueeze
-from .detect import DetectSettings, detect_faces, detect_near, detect_quick
-from .flow import FlowPatch, flow_patch, point_flow, steady
-from .landmarks import CROP, LandmarkSettings, MeshFace, locate, measure_mean, same_face, settle
+from .crop import is_at, roi_from_detection
+from .detect import DetectSettings, detect_faces, detect_quick
+from .flow import FlowPatch, flow_patch
+from .follow import Follower, Live, RawFace, RawTrack, agrees, face_flow, roi_distance
+from .landmarks import LandmarkSettings, MeshFace, locate, same_face
 from .nets import FaceNets
-from .view import Picture, PlateView
+from .view import PlateView
 
 ViewOf = Callable[[int], PlateView]
 
-_SURE = 0.9
-_NEAR_START = 0.1
-_RUN_AWAY = 0.5
-_AGREES = 0.25
 _REJOIN = 1.0
-_RIDE = 0.6
-_OFF_COURSE = 0.08
-_DRAW = 0.1
 _GOES_ON = 0.8
 _BREAKS_OFF = 0.2
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class RawFace:
-    """One face in one frame, before smoothing.
-
-    Attributes:
-        mesh: landmarks, presence and square.
-        detected: the detector saw it in this frame too.
-        flow: (478, 2) float32 plate px, motion from the frame before; None where that frame has no face.
-        reliability: (478,) float32 0..1 of `flow`.
-    """
-
-    mesh: MeshFace
-    detected: bool
-    flow: NDArray[np.float32] | None = None
-    reliability: NDArray[np.float32] | None = None
-
-
-@dataclass(slots=True, eq=False)
-class RawTrack:
-    """One face over time.
-
-    Attributes:
-        faces: by frame.
-        appearance: what it looked like.
-    """
-
-    faces: dict[int, RawFace] = field(default_factory=dict)
-    appearance: AppearanceSampler = field(default_factory=AppearanceSampler)
-
-
-@dataclass(slots=True, eq=False)
-class _Live:
-    """A track being followed: where it was last, and the pictures of that place."""
-
-    track: RawTrack
-    face: RawFace
-    patch: Picture
-    flow_patch: FlowPatch
-    velocity: tuple[float, float] = (0.0, 0.0)
-    misses: int = 0
-    ahead: FlowPatch | None = None
-
-    def start(self, pixel_aspect: float) -> Roi:
-        """Where to look next."""
-        roi = roi_from_landmarks(self.face.mesh.landmarks, pixel_aspect)
-        steps = self.misses + 1
-        return Roi(roi.u + steps * self.velocity[0], roi.v + steps * self.velocity[1], roi.side, roi.angle)
-
-
-def _patch(view: PlateView, roi: Roi) -> Picture:
-    return view.sample(roi.matrix(CROP, view.pixel_aspect), (CROP, CROP))
+_QUICK_EVERY = 4
 
 
 class Tracker:
@@ -106,7 +44,9 @@ class Tracker:
         self._detect = detect
         self._landmarks = landmarks
         self._max_gap = max_gap
-        self._live: list[_Live] = []
+        self._follower = Follower(nets, detect.threshold, landmarks)
+        self._live: list[Live] = []
+        self._unlooked = 0
 
     def step(self, frame: int, view: PlateView, *, search: bool) -> None:
         """Take the next frame.
@@ -114,15 +54,17 @@ class Tracker:
         Args:
             frame: its number.
             view: its picture.
-            search: look everywhere; otherwise only a quick look at the whole frame finds new faces (a full one
-                follows at once where a face is lost).
+            search: look everywhere; otherwise only a quick look at every fourth frame finds new faces. A full one
+                follows at once where a face is lost, and quick ones in every frame until it is back.
         """
-        seen = self._follow(self._live, view)
+        seen = self._follower.follow(self._live, view)
         self._drop_doubles(seen)
         lost = [live for live in self._live if live not in seen]
         search = search or any(live.misses == 0 for live in lost)
         taken = [face.mesh for face in seen.values()]
-        fresh = self._find_new(view, taken, search=search)
+        self._unlooked += 1
+        due = search or bool(lost) or self._unlooked >= _QUICK_EVERY
+        fresh = self._find_new(view, taken, search=search) if due else []
         seen.update(self._rejoin(lost, fresh, view))
         for live in self._live:
             if live in seen:
@@ -133,36 +75,10 @@ class Tracker:
         for face in fresh[: max(0, self._detect.max_faces - len(self._live))]:
             track = RawTrack()
             self.tracks.append(track)
-            roi = face.mesh.roi
-            self._live.append(_Live(track, face, _patch(view, roi), flow_patch(view, roi)))
+            self._live.append(Live(track, face, flow_patch(view, face.mesh.roi)))
             self._record(track, frame, face, view)
 
-    def _follow(self, lives: Sequence[_Live], view: PlateView) -> dict[_Live, RawFace]:
-        """The faces found again. One whose picture did not change by a bit keeps its landmarks."""
-        held, moved = {}, []
-        for live in lives:
-            if live.misses == 0 and np.array_equal(_patch(view, live.face.mesh.roi), live.patch):
-                points = len(live.face.mesh.landmarks)
-                still = np.zeros((points, 2), np.float32), np.ones(points, np.float32)
-                held[live] = replace(live.face, flow=still[0], reliability=still[1])
-            else:
-                moved.append(live)
-        starts = [live.start(view.pixel_aspect) for live in moved]
-        near = detect_near(view, self._nets.detector, starts, self._detect.threshold) if starts else []
-        places = [_place(roi, seen, view.pixel_aspect) for roi, seen in zip(starts, near, strict=True)]
-        settled = settle(view, self._nets.mesh, places, self._landmarks)
-        locks = [None if face is None else _lock(live, face, view) for live, face in zip(moved, settled, strict=True)]
-        rides = [None if lock is None else lock.roi for lock in locks]
-        faces = measure_mean(view, self._nets.mesh, rides, self._landmarks)
-        found = dict(held)
-        for live, start, seen, lock, mesh in zip(moved, starts, near, locks, faces, strict=True):
-            if lock is None or mesh is None or not _believable(mesh, start, seen, view.pixel_aspect):
-                continue
-            live.ahead = lock.patch
-            found[live] = RawFace(mesh, seen is not None, lock.flow, lock.reliability)
-        return found
-
-    def _drop_doubles(self, seen: dict[_Live, RawFace]) -> None:
+    def _drop_doubles(self, seen: dict[Live, RawFace]) -> None:
         """Where two tracks have run onto one face the longer one keeps it, and the other ends."""
         order = sorted(seen, key=lambda live: -len(live.track.faces))
         for index, live in enumerate(order):
@@ -171,43 +87,45 @@ class Tracker:
                 self._live.remove(live)
 
     def _find_new(self, view: PlateView, taken: Sequence[MeshFace], *, search: bool) -> list[RawFace]:
+        self._unlooked = 0
         look = detect_faces if search else detect_quick
-        found = look(view, self._nets.detector, self._detect)
+        found = look(view, self._nets.detector, self._detect, [face.roi for face in taken])
         places = [roi_from_detection(seen, view.pixel_aspect) for seen in found]
         free = [
             (seen, roi)
             for seen, roi in zip(found, places, strict=True)
-            if not any(np.hypot(roi.u - face.roi.u, roi.v - face.roi.v) < 0.33 * face.roi.side for face in taken)
+            if not any(is_at(roi, face.roi) for face in taken)
         ]
         faces = locate(view, self._nets.mesh, [roi for _, roi in free], self._landmarks)
         fresh: list[RawFace] = []
         for (seen, _), mesh in zip(free, faces, strict=True):
-            if mesh is None or not _agrees(mesh, seen, view.pixel_aspect):
+            if mesh is None or not agrees(mesh, seen, view.pixel_aspect):
                 continue
             if not any(same_face(mesh, other) for other in [*taken, *(face.mesh for face in fresh)]):
                 fresh.append(RawFace(mesh, detected=True))
         return fresh
 
-    def _rejoin(self, lost: Sequence[_Live], fresh: list[RawFace], view: PlateView) -> dict[_Live, RawFace]:
+    def _rejoin(self, lost: Sequence[Live], fresh: list[RawFace], view: PlateView) -> dict[Live, RawFace]:
         """Give new faces to tracks that were lost nearby; those given are taken out of `fresh`."""
         if not lost or not fresh:
             return {}
-        cost = np.array([[_distance(live.start(view.pixel_aspect), face.mesh.roi) for face in fresh] for live in lost])
+        cost = np.array(
+            [[roi_distance(live.start(view.pixel_aspect), face.mesh.roi) for face in fresh] for live in lost]
+        )
         rows, columns = linear_sum_assignment(np.minimum(cost, 1e3))
         pairs = [(row, column) for row, column in zip(rows, columns, strict=True) if cost[row, column] < _REJOIN]
         joined = {lost[row]: fresh[column] for row, column in pairs}
         fresh[:] = [face for index, face in enumerate(fresh) if index not in {column for _, column in pairs}]
         return joined
 
-    def _advance(self, live: _Live, frame: int, face: RawFace, view: PlateView) -> None:
+    def _advance(self, live: Live, frame: int, face: RawFace, view: PlateView) -> None:
         before = live.face
         roi = face.mesh.roi
         if face.mesh is not before.mesh:
             after = live.ahead or flow_patch(view, roi)
             if live.misses == 0 and face.flow is None:
-                flow, reliability = _flow(live.flow_patch, after, before.mesh, face.mesh)
-                face = replace(face, flow=flow, reliability=reliability)
-            live.patch, live.flow_patch = _patch(view, roi), after
+                face = _with_flow(face, live.patch, after, before.mesh, face.mesh)
+            live.patch = after
         steps = live.misses + 1
         live.velocity = (roi.u - before.mesh.roi.u) / steps, (roi.v - before.mesh.roi.v) / steps
         live.face, live.misses, live.ahead = face, 0, None
@@ -246,7 +164,7 @@ class Tracker:
             view_of: opens a frame again.
             check: called before each frame that is opened; raises to stop.
         """
-        lives: dict[int, _Live] = {}
+        lives: dict[int, Live] = {}
         for earlier, later in zip(reversed(frames[:-1]), reversed(frames[1:]), strict=True):
             wanted = [
                 track
@@ -265,8 +183,8 @@ class Tracker:
             lives = {id(track): lives[id(track)] for track in wanted}
             self._step_back(earlier, later, lives, view_of(earlier))
 
-    def _step_back(self, earlier: int, later: int, lives: dict[int, _Live], view: PlateView) -> None:
-        found = self._follow(list(lives.values()), view)
+    def _step_back(self, earlier: int, later: int, lives: dict[int, Live], view: PlateView) -> None:
+        found = self._follower.follow(list(lives.values()), view)
         for key, live in list(lives.items()):
             face = found.get(live)
             if face is None:
@@ -280,18 +198,17 @@ class Tracker:
                 continue
             self._retreat(live, earlier, later, face, view)
 
-    def _retreat(self, live: _Live, earlier: int, later: int, face: RawFace, view: PlateView) -> None:
-        ahead = live.track.faces[later]
+    def _retreat(self, live: Live, earlier: int, later: int, face: RawFace, view: PlateView) -> None:
         if face.mesh is live.face.mesh:
-            flow, reliability = face.flow, face.reliability
-            here = live.flow_patch
+            here, step = live.patch, face
         else:
-            here = flow_patch(view, face.mesh.roi)
-            flow, reliability = _flow(here, live.flow_patch, face.mesh, live.face.mesh)
-        live.track.faces[later] = replace(ahead, flow=flow, reliability=reliability)
+            here = live.ahead or flow_patch(view, face.mesh.roi)
+            step = _with_flow(face, here, live.patch, face.mesh, live.face.mesh)
+        ahead = live.track.faces[later]
+        live.track.faces[later] = replace(ahead, flow=step.flow, reliability=step.reliability)
         live.velocity = face.mesh.roi.u - live.face.mesh.roi.u, face.mesh.roi.v - live.face.mesh.roi.v
         live.face = replace(face, flow=None, reliability=None)
-        live.patch, live.flow_patch, live.ahead = _patch(view, face.mesh.roi), here, None
+        live.patch, live.ahead = here, None
         self._record(live.track, earlier, live.face, view)
 
     def _owner(self, frame: int, mesh: MeshFace) -> RawTrack | None:
@@ -306,73 +223,11 @@ class Tracker:
         self.tracks.remove(second)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Lock:
-    """Where to measure, and how the picture moved there since the frame before."""
-
-    roi: Roi
-    patch: FlowPatch
-    flow: NDArray[np.float32] | None = None
-    reliability: NDArray[np.float32] | None = None
-
-
-def _lock(live: _Live, settled: MeshFace, view: PlateView) -> _Lock:
-    """Let the square ride on the picture: moved by the flow, drawn only slowly to where the net would have it.
-
-    A square that trembles makes the landmarks tremble; one that is fixed to the skin does not.
-    """
-    patch = flow_patch(view, settled.roi)
-    if live.misses > 0:
-        return _Lock(settled.roi, patch)
-    flow, reliability = _flow(live.flow_patch, patch, live.face.mesh, settled)
-    roi = settled.roi
-    if float(reliability.mean()) > _RIDE:
-        points = live.face.mesh.landmarks[:, :2]
-        carried = carry_roi(live.face.mesh.roi, points, flow, reliability, view.pixel_aspect)
-        if _distance(carried, settled.roi) < _OFF_COURSE:
-            roi = blend_rois(carried, settled.roi, _DRAW)
-    return _Lock(roi, patch, flow, reliability)
-
-
-def _resume(track: RawTrack, frame: int, view: PlateView) -> _Live:
+def _resume(track: RawTrack, frame: int, view: PlateView) -> Live:
     face = track.faces[frame]
-    roi = face.mesh.roi
-    return _Live(track, face, _patch(view, roi), flow_patch(view, roi))
+    return Live(track, face, flow_patch(view, face.mesh.roi))
 
 
-def _flow(
-    before: FlowPatch, after: FlowPatch, start: MeshFace, end: MeshFace
-) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    flow, reliability = point_flow(before, after, start.landmarks[:, :2], end.landmarks[:, :2])
-    return steady(start.landmarks[:, :2], flow, reliability), reliability
-
-
-def _place(start: Roi, seen: Detection | None, pixel_aspect: float) -> Roi:
-    """Where to put the first square: the track's own place is better than the detector's unless the face moved far."""
-    if seen is None:
-        return start
-    place = roi_from_detection(seen, pixel_aspect)
-    return start if _distance(start, place) < _NEAR_START else place
-
-
-def _distance(a: Roi, b: Roi) -> float:
-    """How far two squares are from each other, in sides and halvings or doublings of size."""
-    return float(np.hypot(a.u - b.u, a.v - b.v) / (0.5 * (a.side + b.side)) + abs(np.log2(a.side / b.side)))
-
-
-def _believable(mesh: MeshFace, start: Roi, seen: Detection | None, pixel_aspect: float) -> bool:
-    if seen is not None:
-        return _agrees(mesh, seen, pixel_aspect)
-    return mesh.score >= _SURE and _distance(start, mesh.roi) < _RUN_AWAY
-
-
-_KEYPOINTS: Mapping[int, tuple[int, ...]] = {0: (33, 133), 1: (263, 362), 2: (1,), 3: (13, 14)}
-"""Detector key points (right eye, left eye, nose, mouth) as points of the mesh."""
-
-
-def _agrees(mesh: MeshFace, seen: Detection, pixel_aspect: float) -> bool:
-    """True where eyes, nose and mouth lie where the detector has them; the net also answers to a face upside down."""
-    points = unsqueeze(mesh.landmarks[: topology.FACE_POINTS], pixel_aspect)
-    keypoints = unsqueeze(seen.keypoints, pixel_aspect)
-    apart = [np.hypot(*(points[list(mine), :2].mean(0) - keypoints[its])) for its, mine in _KEYPOINTS.items()]
-    return float(np.mean(apart)) < _AGREES * mesh.roi.side / 1.5
+def _with_flow(face: RawFace, before: FlowPatch, after: FlowPatch, start: MeshFace, end: MeshFace) -> RawFace:
+    flow, reliability = face_flow(before, after, start.landmarks[:, :2], end.landmarks[:, :2])
+    return replace(face, flow=flow, reliability=reliability)
