@@ -14,8 +14,8 @@ from . import topology
 from .crop import Roi
 from .view import Affine, Picture, PlateView
 
-CROP = 288
-_SURROUND = 1.1
+CROP = 320
+_SURROUND = 1.25
 _WINDOW = (17, 17)
 _PYRAMID = 2
 _RETURN_PX = 0.25
@@ -28,16 +28,33 @@ class FlowPatch:
     """A face as flow sees it.
 
     Attributes:
-        picture: (288, 288, 3), display-encoded.
-        grey: (288, 288) uint8, its luma.
+        picture: (320, 320, 3), display-encoded.
+        grey: (320, 320) uint8, its luma.
         matrix: (2, 3) crop px to plate px.
-        roi: the square that it was made for; it shows a tenth more.
+        roi: the square that it was made for; it shows a quarter more.
     """
 
     picture: Picture
     grey: NDArray[np.uint8]
     matrix: Affine
     roi: Roi
+
+    def cut(self, roi: Roi, size: int, pixel_aspect: float) -> Picture:
+        """A square that lies about within the patch, (size, size, 3), resampled once more."""
+        matrix = roi.matrix(size, pixel_aspect)
+        inverse = np.linalg.inv(self.matrix[:, :2])
+        linear = inverse @ matrix[:, :2]
+        # cv2 counts from the centre of the first pixel.
+        offset = inverse @ (matrix[:, 2] - self.matrix[:, 2]) + linear @ (0.5, 0.5) - 0.5
+        flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
+        picture = cv2.warpAffine(
+            self.picture,
+            np.hstack([linear, offset[:, None]]),
+            (size, size),
+            flags=flags,
+            borderMode=cv2.BORDER_REPLICATE,
+        )
+        return np.asarray(picture, np.float32)
 
 
 def flow_patch(view: PlateView, roi: Roi) -> FlowPatch:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,7 @@ from .appearance import AppearanceSampler
 from .crop import Roi, blend_rois, carry_roi, roi_from_detection, roi_from_landmarks, turn_between, unsqueeze
 from .detect import detect_near
 from .flow import FlowPatch, flow_patch, point_flow, steady
-from .landmarks import LandmarkSettings, MeshFace, mean_face, measure, measure_mean, settle, spread
+from .landmarks import CROP, LandmarkSettings, MeshFace, mean_face, measure_in, measure_mean, settle, spread
 from .nets import FaceNets
 from .view import PlateView
 
@@ -169,8 +170,12 @@ class Follower:
 
     def _ask(self, view: PlateView, rides: Mapping[Live, _Lock]) -> list[MeshFace]:
         """The net's mean answer over squares around each place."""
-        squares = [spread(ride.roi, number) for ride in rides.values() for number in _SQUARES]
-        answers = iter(measure(view, self._nets.mesh, squares))
+        places = [
+            (spread(ride.roi, number), partial(ride.patch.cut, size=CROP, pixel_aspect=view.pixel_aspect))
+            for ride in rides.values()
+            for number in _SQUARES
+        ]
+        answers = iter(measure_in(places, self._nets.mesh, view.pixel_aspect))
         return [mean_face([next(answers) for _ in _SQUARES], ride.roi) for ride in rides.values()]
 
     def _look(self, lives: Sequence[Live], view: PlateView) -> dict[Live, RawFace]:

@@ -7,7 +7,7 @@ a moving plate with grain (400 px face), five squares halve the jitter of one (0
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 
 from .crop import Roi, roi_from_landmarks
 from .nets import Net, sigmoid, to_input
-from .view import PlateView
+from .view import Picture, PlateView
+
+Look = Callable[[Roi], Picture]
 
 CROP = 192
 _BATCH = 20
@@ -63,15 +65,28 @@ class MeshFace:
 
 def measure(view: PlateView, net: Net, rois: Sequence[Roi]) -> list[MeshFace]:
     """One net run a square: landmarks and presence as the net gives them."""
+
+    def look(roi: Roi) -> Picture:
+        return view.sample(roi.matrix(CROP, view.pixel_aspect), (CROP, CROP))
+
+    return measure_in([(roi, look) for roi in rois], net, view.pixel_aspect)
+
+
+def measure_in(places: Sequence[tuple[Roi, Look]], net: Net, pixel_aspect: float) -> list[MeshFace]:
+    """As `measure`, each square in a picture of its own.
+
+    Args:
+        places: a square and what gives the (192, 192, 3) picture of a square.
+        net: the mesh.
+        pixel_aspect: width / height of a pixel.
+    """
     found = []
-    for first in range(0, len(rois), _BATCH):
-        batch = rois[first : first + _BATCH]
-        matrices = [roi.matrix(CROP, view.pixel_aspect) for roi in batch]
-        out = net.run({"image": to_input([view.sample(matrix, (CROP, CROP)) for matrix in matrices], net.card)})
+    for first in range(0, len(places), _BATCH):
+        batch = places[first : first + _BATCH]
+        out = net.run({"image": to_input([look(roi) for roi, look in batch], net.card)})
         scores = sigmoid(out["presence"].reshape(-1))
-        for roi, matrix, points, score in zip(
-            batch, matrices, out["landmarks"].astype(np.float64), scores, strict=True
-        ):
+        for (roi, _), points, score in zip(batch, out["landmarks"].astype(np.float64), scores, strict=True):
+            matrix = roi.matrix(CROP, pixel_aspect)
             plane = points[:, :2] @ matrix[:, :2].T + matrix[:, 2]
             depth = points[:, 2:] * (roi.side / CROP)
             found.append(MeshFace(np.hstack([plane, depth]), float(score), roi))
