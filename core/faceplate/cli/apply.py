@@ -30,6 +30,7 @@ def apply(
     commercial: options.Commercial = False,
     device: options.Device = "auto",
     threads: options.Threads = 0,
+    server: Annotated[str, typer.Option(help="off: work here; auto: a running server; or its address.")] = "off",
     json: options.Json = False,
 ) -> int:
     """Replace faces in a plate. Run it again to resume; only what is missing or stale is rendered."""
@@ -53,7 +54,11 @@ def apply(
         commercial=commercial,
         project=project,
     )
-    bench = options.open_workbench(device=device, threads=threads, commercial=commercial)
     token = CancelToken()
+    remote = options.find_runner(server, device)
+    if remote is not None:
+        with cancel_on_signals(token), reporter(as_json=json) as emit:
+            return remote(job, emit, token).exit_code
+    bench = options.open_workbench(device=device, threads=threads, commercial=commercial)
     with bench.nets, cancel_on_signals(token), reporter(as_json=json) as emit:
         return run_apply(job, bench, emit, token).exit_code

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from importlib.metadata import entry_points
 
 import typer
 from typer.exceptions import TyperException
@@ -48,6 +49,14 @@ def root(
     """Face replacement for film plates."""
 
 
+def _add_plugins(words: Sequence[str]) -> None:
+    """Commands that other packages bring: the one that is called, all of them for a list. Others are not imported."""
+    known = {command.name for command in app.registered_commands}
+    for entry in entry_points(group="faceplate.commands"):
+        if entry.name not in known and (entry.name in words[:1] or not words or words[0] in ("-h", "--help")):
+            app.command(entry.name)(entry.load())
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command line.
 
@@ -59,6 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
     as_json = "--json" in words
+    _add_plugins(words)
     try:
         code = app(words, standalone_mode=False)
     except FaceplateError as error:

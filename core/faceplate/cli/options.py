@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import tomllib
+from collections.abc import Callable
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
 
@@ -13,7 +15,11 @@ from ..errors import SettingError
 from ..job import Assignment, HoldOut, KeyedSettings, MissingPolicy
 
 if TYPE_CHECKING:
-    from ..jobs.spec import Workbench
+    from ..jobs.cancel import CancelToken
+    from ..jobs.events import Emit
+    from ..jobs.spec import ApplyJob, JobOutcome, Workbench
+
+    Runner = Callable[[ApplyJob, Emit, CancelToken], JobOutcome]
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object a line instead of text.")]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N. Never falls back in silence.")]
@@ -42,6 +48,23 @@ def open_workbench(*, device: str, threads: int, commercial: bool = False) -> Wo
     return Workbench(ColourConfig.open(), nets, threads or _usable_cores() + 1)
 
 
+def find_runner(where: str, device: str) -> Runner | None:
+    """What runs a job on a server; None for this process itself.
+
+    Args:
+        where: "off"; "auto" for a running server that would give the same bytes; or a server's address.
+        device: that the job wants.
+
+    Raises:
+        SettingError: a server is asked for, and none is installed.
+    """
+    if where == "off":
+        return None
+    for entry in entry_points(group="faceplate.runners", name="server"):
+        return cast("Runner | None", entry.load()(where, device))
+    raise SettingError(f"--server {where}: the server is not installed", hint="install Faceplate as a whole")
+
+
 def _usable_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
@@ -49,7 +72,7 @@ def _usable_cores() -> int:
 def parse_assignment(text: str) -> Assignment:
     """`FILE.fpid`, `FILE.fpid@TRACK`, `FILE.fpid@main` or `FILE.fpid@all`."""
     file, mark, track = text.rpartition("@")
-    if not mark or Path(text).exists():
+    if not mark or os.path.exists(text):
         return Assignment(Path(text))
     if track == "main":
         return Assignment(Path(file), "main")
@@ -92,7 +115,7 @@ def parse_settings(pairs: list[str], file: Path | None) -> KeyedSettings:
 def _read_settings(file: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(file.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, ValueError, RecursionError) as error:  # no Unicode, no TOML, a number of 5,000 digits, [[[[...
         raise SettingError(
             f"{file} cannot be read as settings",
             found=str(error),

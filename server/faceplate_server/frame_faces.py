@@ -1,0 +1,161 @@
+"""The faces of a single frame: from the shot's sidecar where there is one, else from the frame alone."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from faceplate.colour.model_view import exposure_from_medians
+from faceplate.errors import FaceplateError, SidecarError
+from faceplate.face import Identity
+from faceplate.faces.choose import resolve_assignments
+from faceplate.faces.shot import AnalyseSettings, ShotFaces
+from faceplate.faces.sidecar import read_sidecar, sidecar_path
+from faceplate.frame import Frame
+from faceplate.job import Assignment
+from faceplate.jobs.analyse import analyse_frame
+from faceplate.jobs.hashes import HashCache
+from faceplate.jobs.plan import PlannedFace, ShotPlan, skin_median, track_exposure
+from faceplate.jobs.spec import Workbench
+from faceplate.plate import Plate
+
+from .warm import WarmCache
+
+
+@dataclass(frozen=True, eq=False)
+class FrameFaces:
+    """Who is in a frame and becomes whom.
+
+    Attributes:
+        plan: for `jobs.frames.face_tasks`.
+        source: "sidecar" or "frame alone", with the reason where a sidecar was passed over.
+    """
+
+    plan: ShotPlan
+    source: str
+
+
+@dataclass(frozen=True, eq=False)
+class FaceQuestion:
+    """What has to be known to find the faces of a frame.
+
+    Attributes:
+        frame: scene-linear, numbered as in the shot.
+        plate: the shot's files, None where only the frame is there.
+        sidecar: the one that the job names.
+        assignments: of the job.
+        identities: by the path in the assignments.
+    """
+
+    frame: Frame
+    plate: Plate | None
+    sidecar: Path | None
+    assignments: tuple[Assignment, ...]
+    identities: Mapping[Path, Identity]
+
+
+def stamp(path: Path) -> tuple[str, int, int, int]:
+    """What changes when a file is written anew: its key in a cache.
+
+    Raises:
+        OSError: it is not there.
+    """
+    found = path.stat()
+    return os.fspath(path), found.st_ino, found.st_size, found.st_mtime_ns
+
+
+class FaceFinder:
+    """Answers `FaceQuestion`s. May be used from several threads.
+
+    Args:
+        cache: keeps sidecars and exposures.
+    """
+
+    def __init__(self, cache: WarmCache) -> None:
+        self._cache = cache
+        self._hashes = HashCache()
+
+    def find(self, question: FaceQuestion, bench: Workbench) -> FrameFaces:
+        """The faces of the frame.
+
+        Raises:
+            SidecarError: the named sidecar cannot be used.
+            SettingError: an assignment names a track that is not there.
+        """
+        shot, reason = self._from_sidecar(question)
+        alone = shot is None
+        if shot is None:
+            shot = analyse_frame(bench.config, question.frame, bench.nets, AnalyseSettings())
+        chosen = resolve_assignments(shot.tracks, question.assignments)
+        planned = []
+        for track in shot.tracks:
+            if track.id in chosen and question.frame.number in track.observations:
+                identity = question.identities[question.assignments[chosen[track.id]].identity]
+                planned.append(PlannedFace(track, identity, self._exposure(question, bench, track, alone=alone)))
+        return FrameFaces(ShotPlan(planned), reason)
+
+    def _from_sidecar(self, question: FaceQuestion) -> tuple[ShotFaces | None, str]:
+        """(faces of the shot, "sidecar"), or (None, why the frame is looked at alone)."""
+        if question.sidecar is not None:
+            shot = self._read(question.sidecar)
+            self._check_raster(shot, question)
+            return self._covering(shot, question)
+        if question.plate is None:
+            return None, "frame alone"
+        path = sidecar_path(question.plate.pattern)
+        if not path.is_file():
+            return None, f"frame alone: no {path.name}"
+        try:
+            shot = self._read(path)
+            self._check_raster(shot, question)
+        except SidecarError as error:
+            return None, f"frame alone: {error}"
+        if self._was_changed(shot, question):
+            return None, f"frame alone: {path.name} is of an earlier version of this frame"
+        return self._covering(shot, question)
+
+    def _read(self, path: Path) -> ShotFaces:
+        try:
+            key = "sidecar", *stamp(path)
+        except OSError as error:
+            raise SidecarError(f"{path} cannot be read", found=error.strerror) from error
+        found: ShotFaces = self._cache.make(key, lambda: read_sidecar(path))
+        return found
+
+    def _check_raster(self, shot: ShotFaces, question: FaceQuestion) -> None:
+        if shot.source is not None and shot.source.display_window != question.frame.display_window:
+            raise SidecarError(
+                "the sidecar belongs to another plate",
+                expected=f"raster {question.frame.display_window}",
+                found=f"{shot.source.display_window}",
+                hint="analyse this plate: faceplate analyse",
+            )
+
+    def _covering(self, shot: ShotFaces, question: FaceQuestion) -> tuple[ShotFaces | None, str]:
+        if question.frame.number in shot.frames:
+            return shot, "sidecar"
+        return None, "frame alone: the sidecar does not cover it"
+
+    def _was_changed(self, shot: ShotFaces, question: FaceQuestion) -> bool:
+        stored = question.frame.stored
+        if shot.source is None or stored is None or question.frame.number is None:
+            return False  # pixels that came through memory have no file to compare
+        return self._hashes.get(stored.path) != shot.source.hashes.get(question.frame.number)
+
+    def _exposure(self, question: FaceQuestion, bench: Workbench, track: Any, *, alone: bool) -> float:
+        """One for the whole track where its shot is there, as in a batch job; else the frame's own."""
+        plate = question.plate
+        if plate is None or alone:
+            seen = track.observations[question.frame.number]
+            try:
+                return exposure_from_medians([skin_median(bench.config, question.frame, seen)])
+            except FaceplateError as error:
+                raise SidecarError("the face's light cannot be measured", found=str(error)) from error
+        first = plate.sequence.path(plate.sequence.frames[0])
+        facts = (track.id, tuple(sorted(track.observations)), plate.decision.space)
+        key = "exposure", *stamp(first), len(plate.sequence.frames), hash(facts)
+        found: float = self._cache.make(key, lambda: track_exposure(plate, track))
+        return found

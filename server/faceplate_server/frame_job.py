@@ -1,0 +1,380 @@
+"""One frame for a host: from a slot or a file, into a slot or a file, with the layers that were asked for."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import time
+from collections.abc import Mapping
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
+
+from faceplate.colour.spaces import ColourConfig
+from faceplate.deliver import Delivery, check_output_format, frame_layers, parse_layers, write_frame
+from faceplate.errors import OutputError, SettingError
+from faceplate.frame import Frame
+from faceplate.identity.file import IdentityFile, read_identity
+from faceplate.job import HoldOut
+from faceplate.jobs.analyse import used_models
+from faceplate.jobs.frames import face_tasks, fit_holdout
+from faceplate.jobs.people import Person, check_people
+from faceplate.jobs.spec import ENGINES, ApplyJob, Workbench, job_id
+from faceplate.media.exr import write_exr
+from faceplate.media.matte import read_matte
+from faceplate.pipeline import FacePipeline, SwappedFrame, untouched
+from faceplate.plate import FrameSource, Plate, open_plate
+from faceplate.provenance.attributes import output_attributes, settings_hash
+from faceplate_client import wire
+
+from . import requests
+from .errors import Refused
+from .frame_bridge import (
+    Slot,
+    SlotPlate,
+    SlotsOfJob,
+    header_like,
+    header_of,
+    matte_of,
+    plate_of,
+    write_encoded,
+    write_layer,
+)
+from .frame_faces import FaceFinder, FaceQuestion, FrameFaces, stamp
+from .jobs import Job
+from .roots import Roots
+from .warm import WarmCache
+
+NULL_ENGINE = "null"
+"""Gives the plate back, for measuring and for trying a connection."""
+
+
+class FrameJobs:
+    """Runs `submit_frame`. May be used from several threads.
+
+    Args:
+        roots: files that may be touched.
+        cache: keeps identities, sidecars and plates.
+    """
+
+    def __init__(self, roots: Roots, cache: WarmCache) -> None:
+        self.roots = roots
+        self.cache = cache
+        self.faces = FaceFinder(cache)
+
+    def run(self, job: Job, bench: Workbench, pipeline: FacePipeline, slots: SlotsOfJob) -> wire.FrameResult:
+        """Do the frame.
+
+        Raises:
+            Cancelled: the job was stopped.
+            Refused, RingError, InputError, ResourceError: it cannot be done.
+        """
+        return _FrameRun(self, job, bench, pipeline, slots).run()
+
+    def plate(self, pattern: str, config: ColourConfig, space: str | None) -> Plate:
+        """An open plate; opened anew when its folder or first file changed."""
+        self.roots.check(pattern)
+        kept: tuple[Any, Plate] | None = self.cache.get(("plate", pattern, space))
+        if kept is not None and kept[0] == self._plate_stamp(kept[1]):
+            return kept[1]
+        plate = open_plate(pattern, config, space)
+        self.cache.put(("plate", pattern, space), (self._plate_stamp(plate), plate))
+        return plate
+
+    def _plate_stamp(self, plate: Plate) -> Any:
+        first = plate.first.path
+        try:
+            return stamp(first), stamp(first.parent)
+        except OSError:
+            return None
+
+    def people(self, paths: tuple[Path, ...], project: str | None) -> Mapping[Path, Person]:
+        """The identities, their consent checked today.
+
+        Raises:
+            IdentityError: unreadable, or its consent forbids the job.
+        """
+        files: dict[Path, IdentityFile] = {}
+        for path in dict.fromkeys(paths):
+            key = ("identity", *stamp(path)) if path.is_file() else None
+            if key is None:
+                files[path] = read_identity(path)  # says what is wrong
+            else:
+                files[path] = self.cache.make(key, partial(read_identity, path))
+        return check_people(files, project, datetime.datetime.now().astimezone().date())
+
+
+class _FrameRun:
+    """One run of one frame job; holds what its steps share."""
+
+    def __init__(self, home: FrameJobs, job: Job, bench: Workbench, pipeline: FacePipeline, slots: SlotsOfJob) -> None:
+        assert isinstance(job.message, wire.SubmitFrame)
+        self.home = home
+        self.job = job
+        self.message = job.message
+        self.bench = bench
+        self.pipeline = pipeline
+        self.slots = slots
+        self.in_slot: SlotPlate | None = None
+        self.plate_slot: Slot | None = None
+        self.files: Plate | None = None
+        self.seconds: dict[str, float] = {}
+        self._last = time.perf_counter()
+        self.started = self._last
+
+    def run(self) -> wire.FrameResult:
+        message = self.message
+        self._check()
+        frame = self._read()
+        self._lap("read")
+        people, found = self._faces(frame)
+        self.job.token.check()
+        self._lap("faces")
+        swapped, slot = self._swap(frame, found)
+        self._lap("swap")
+        made = self._layers(frame, swapped)
+        self._deliver(frame, swapped, slot, people)
+        self._lap("write")
+        self.seconds["total"] = time.perf_counter() - self.started
+        return wire.FrameResult(
+            message.id,
+            message.frame,
+            "done" if swapped.facts or message.engine == NULL_ENGINE else "no face",
+            message.output if message.output is not None else message.plate,
+            tuple(made),
+            self._facts(swapped, found),
+            {name: seconds * 1e3 for name, seconds in self.seconds.items()},
+        )
+
+    def _lap(self, step: str) -> None:
+        now = time.perf_counter()
+        self.seconds[step] = now - self._last
+        self._last = now
+
+    def _check(self) -> None:
+        """What is wrong with the request as such, before anything is read."""
+        message = self.message
+        self.settings = requests.settings(message.settings)
+        self.settings.at(message.frame)
+        if message.engine not in (*ENGINES, NULL_ENGINE):
+            raise SettingError(f"no engine is called {message.engine!r}", hint=f"engines: {', '.join(ENGINES)}")
+        if message.engine != NULL_ENGINE and not message.assignments:
+            raise SettingError("no identity was given", hint="choose an identity file")
+        if message.output is None and not isinstance(message.plate, wire.SlotRef):
+            raise Refused("input", "a plate from a file needs an output", hint="name a slot or a file for the result")
+        self.assignments = requests.assignments(message.assignments, self.home.roots)
+        wanted = [layer.name for layer in message.layers]
+        for layer in message.layers:
+            if isinstance(layer.output, wire.FileRef):
+                raise Refused(
+                    "input", "a layer goes into a slot or into the result's file", hint="leave its output out"
+                )
+            if layer.output is None and not isinstance(message.output, wire.FileRef):
+                raise Refused("input", f"layer {layer.name} has no slot", hint="offer a slot for each layer")
+        if wanted:
+            parse_layers(",".join(wanted))
+
+    # Reading
+
+    def _read(self) -> Frame:
+        message, config = self.message, self.bench.config
+        if isinstance(message.plate, wire.SlotRef):
+            self.plate_slot = self.slots.take(message.plate)
+            self.in_slot = plate_of(self.plate_slot, config, message.input_space, message.frame)
+            if message.source is not None:
+                self.files = self.home.plate(message.source, config, None)
+            return self.in_slot.frame
+        self.files = self.home.plate(message.plate.pattern, config, message.input_space)
+        number = self.files.sequence.frames[0] if message.plate.frame is None else message.plate.frame
+        path = self.home.roots.check(self.files.sequence.path(number))
+        return self.files.read(FrameSource(number, path, "present", number))
+
+    def _faces(self, frame: Frame) -> tuple[Mapping[Path, Person], FrameFaces | None]:
+        if self.message.engine == NULL_ENGINE:
+            return {}, None
+        people = self.home.people(tuple(one.identity for one in self.assignments), self.message.project)
+        faces = self.message.faces
+        question = FaceQuestion(
+            frame,
+            self.files,
+            None if faces is None else self.home.roots.check(faces),
+            self.assignments,
+            {path: person.identity for path, person in people.items()},
+        )
+        return people, self.home.faces.find(question, self.bench)
+
+    def _holdout(self, frame: Frame) -> Any:
+        wanted = self.message.holdout
+        if wanted is None:
+            return None
+        if isinstance(wanted.matte, wire.SlotRef):
+            plane, window = matte_of(self.slots.take(wanted.matte), wanted.layer)
+            return fit_holdout("in its slot", plane, window, frame)
+        path = requests.file_path(wanted.matte, self.home.roots)
+        plane, window = read_matte(path, wanted.layer)
+        return fit_holdout(str(path), plane, window, frame)
+
+    # Working and delivering
+
+    def _swap(self, frame: Frame, found: FrameFaces | None) -> tuple[SwappedFrame, Slot | None]:
+        """The result, and the slot that it goes to; in the slot already where that is linear."""
+        slot, out = self._target(frame)
+        if found is None:
+            return untouched(frame, out), slot
+        holdout = self._holdout(frame)
+        sampled = self.settings.at(self.message.frame)
+        number = cast("int", frame.number)
+        tasks = [task for _, task in face_tasks(found.plan, number, sampled)]
+        self.job.token.check()
+        return self.pipeline.process(frame, tasks, holdout, out), slot
+
+    def _target(self, frame: Frame) -> tuple[Slot | None, Any]:
+        output = self.message.output
+        if isinstance(output, wire.FileRef):
+            return None, None
+        slot = self.plate_slot if output is None else self.slots.take(output)
+        assert slot is not None
+        linear = self.in_slot is None or not self.in_slot.is_encoded
+        return slot, slot.array(self._header(frame)) if linear else None
+
+    def _header(self, frame: Frame) -> Any:
+        if self.in_slot is None or self.plate_slot is None or self.plate_slot.header is None:
+            return header_of(frame)
+        return header_like(self.in_slot, self.plate_slot.header, self.message.frame)
+
+    def _layers(self, frame: Frame, swapped: SwappedFrame) -> list[wire.LayerMade]:
+        """Layers into their slots; those for the result's file are written with it."""
+        made = []
+        header = None if self.plate_slot is None else self.plate_slot.header
+        for wanted in self.message.layers:
+            if wanted.output is None:
+                assert self.message.output is not None
+                made.append(wire.LayerMade(wanted.name, self.message.output))
+                continue
+            if wanted.name in ("rgba", "element"):
+                raise SettingError(f"{wanted.name} is the result itself, not a layer beside it")
+            assert isinstance(wanted.output, wire.SlotRef)
+            slot = self.slots.take(wanted.output)
+            layers, _ = frame_layers(swapped, frame.data_window, Delivery((wanted.name,), {}, ()))
+            bottom_up = header is not None and header.bottom_up
+            self.slots.finish(slot, write_layer(slot, layers, frame, bottom_up=bottom_up))
+            made.append(wire.LayerMade(wanted.name, wanted.output))
+        return made
+
+    def _deliver(self, frame: Frame, swapped: SwappedFrame, slot: Slot | None, people: Mapping[Path, Person]) -> None:
+        header = self._header(frame)
+        if slot is not None:
+            if self.in_slot is not None and self.in_slot.is_encoded:
+                write_encoded(slot.array(header), self.in_slot, swapped, self.bench.config)
+            self.slots.finish(slot, header)
+            return
+        output = cast("wire.FileRef", self.message.output)
+        path = requests.file_path(output, self.home.roots)
+        delivery = Delivery(
+            parse_layers(",".join(layer.name for layer in self.message.layers if layer.output is None) or "rgba"),
+            self._attributes(frame, people),
+            tuple(person.identity.name for person in people.values()),
+        )
+        if self.in_slot is None:
+            assert self.files is not None
+            self._check_file(path, self.files, delivery)
+            write_frame(path, self.files, frame, swapped, delivery)
+            return
+        _write_from_slot(path, frame, swapped, delivery)
+
+    def _check_file(self, path: Path, plate: Plate, delivery: Delivery) -> None:
+        check_output_format(plate, path.suffix, delivery.layers)
+        if path.exists() and any(path.samefile(plate.sequence.path(one)) for one in plate.sequence.frames):
+            raise OutputError(f"{path} is a file of the plate itself", hint="write somewhere else")
+
+    def _attributes(self, frame: Frame, people: Mapping[Path, Person]) -> dict[str, Any]:
+        """As a batch job of the same plate, identities and layers writes them."""
+        if not people:
+            return {}
+        engine = self.pipeline.engine
+        return {
+            **output_attributes(
+                job_id=self._job_id(people),
+                engine=engine.name,
+                engine_version=engine.version,
+                models=used_models(self.bench.nets),
+                identities=[person.used for person in people.values()],
+                settings="",
+                plate_frame=None,
+            ),
+            "faceplate/plateFrame": cast("int", frame.number),
+            "faceplate/settingsHash": settings_hash(asdict(self.settings.at(self.message.frame))),
+        }
+
+    def _job_id(self, people: Mapping[Path, Person]) -> str:
+        message = self.message
+        if self.in_slot is not None:
+            return message.id
+        assert isinstance(message.plate, wire.FileRef)
+        assert isinstance(message.output, wire.FileRef)
+        holdout = None
+        if message.holdout is not None and isinstance(message.holdout.matte, wire.FileRef):
+            holdout = HoldOut(message.holdout.matte.pattern, message.holdout.layer)
+        job = ApplyJob(
+            message.plate.pattern,
+            message.output.pattern,
+            self.assignments,
+            engine=message.engine,
+            input_space=message.input_space,
+            holdout=holdout,
+            layers=parse_layers(",".join(layer.name for layer in message.layers if layer.output is None) or "rgba"),
+            project=message.project,
+        )
+        return job_id(job, {path: person.identity for path, person in people.items()})
+
+    def _facts(self, swapped: SwappedFrame, found: FrameFaces | None) -> dict[str, Any]:
+        facts: dict[str, Any] = {"engine": self.message.engine}
+        if self.in_slot is not None:
+            facts |= {"colour_space": self.in_slot.space, "colour_from": self.in_slot.source}
+        elif self.files is not None:
+            facts |= {"colour_space": self.files.decision.space, "colour_from": self.files.decision.source}
+        if found is not None:
+            facts["faces_from"] = found.source[:200]
+            facts["faces"] = [
+                _face_facts(face.track.id, face.identity.name, face.seen(self._number), swapped)
+                for face in found.plan.planned
+            ]
+        return facts
+
+    @property
+    def _number(self) -> int:
+        if isinstance(self.message.plate, wire.FileRef) and self.message.plate.frame is not None:
+            return self.message.plate.frame
+        if self.in_slot is not None or self.files is None:
+            return self.message.frame
+        return self.files.sequence.frames[0]
+
+
+def _face_facts(track: int, identity: str, seen: Any, swapped: SwappedFrame) -> dict[str, Any]:
+    numbers = {
+        "score": float(seen.score),
+        "yaw_deg": float(seen.yaw_deg),
+        "width_px": float(seen.width_px),
+        **{name: float(value) for name, value in swapped.facts.get(track, {}).items() if value is not None},
+    }
+    finite = {name: round(value, 4) if math.isfinite(value) else None for name, value in numbers.items()}
+    return {"track": track, "identity": identity, "origin": seen.origin.value, **finite}
+
+
+def _write_from_slot(path: Path, frame: Frame, swapped: SwappedFrame, delivery: Delivery) -> None:
+    """A result whose plate came in a slot: a new EXR in the frame's linear space."""
+    if path.suffix.lower() != ".exr" or "element" in delivery.layers:
+        raise OutputError(
+            f"cannot write {path.name} from a frame in memory", expected="an .exr file with the whole plate"
+        )
+    layers, attributes = frame_layers(swapped, frame.data_window, delivery)
+    write_exr(
+        path,
+        swapped.pixels,
+        layers=layers,
+        attributes=attributes,
+        data_window=frame.data_window,
+        display_window=frame.display_window,
+        pixel_aspect=frame.pixel_aspect,
+    )

@@ -1,0 +1,254 @@
+"""The threads that do the work, and what they share: one warm workbench a server, on one device."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from faceplate.errors import Cancelled, FaceplateError
+from faceplate.faces.nets import FaceNets
+from faceplate.job import FINISHED
+from faceplate.jobs.analyse import run_analyse
+from faceplate.jobs.apply import make_engine, run_apply, torch_device
+from faceplate.jobs.spec import ENGINES, Workbench
+from faceplate.models.sessions import SessionPool
+from faceplate.pipeline import FacePipeline
+from faceplate_client import wire
+from faceplate_client.errors import ClientError
+
+from . import requests
+from .errors import Refused, to_failure, to_message
+from .frame_bridge import SlotsOfJob
+from .frame_job import FrameJobs
+from .jobs import LANES, Job, JobQueue, Lane
+from .rings import RingTable
+from .roots import Roots
+from .turns import FrameTurns
+from .warm import WarmCache, WarmMapping
+
+log = logging.getLogger(__name__)
+
+Tell = Callable[[Job, Any], None]
+"""Takes a message of a job, from any thread. The job's last message is its end."""
+OpenBench = Callable[[], Workbench]
+
+
+class Worker:
+    """Runs jobs on one device.
+
+    Args:
+        open_bench: makes the workbench; called once, by `warm_up`.
+        rings: of the clients.
+        roots: files that may be touched.
+        cache: what is kept warm.
+        tell: takes the jobs' messages.
+        shots: range and analyse jobs at work at once.
+    """
+
+    def __init__(
+        self, open_bench: OpenBench, rings: RingTable, roots: Roots, cache: WarmCache, tell: Tell, *, shots: int
+    ) -> None:
+        self.rings = rings
+        self.roots = roots
+        self.cache = cache
+        self.queues: dict[Lane, JobQueue] = {lane: JobQueue(one_each=lane == "shots") for lane in LANES}
+        self._open_bench = open_bench
+        self._tell = tell
+        self._shots = shots
+        self._frames = FrameJobs(roots, cache)
+        self._threads: list[threading.Thread] = []
+        self._lock = threading.Lock()
+        self._pools: dict[bool, SessionPool] = {}
+        self._pipelines: dict[str, FacePipeline] = {}
+        self.frames_done = 0
+        self.bench: Workbench | None = None
+        self.turns = FrameTurns(1)
+
+    def warm_up(self) -> None:
+        """Load what every job needs, then start to work.
+
+        Raises:
+            ResourceError: the device or a net is not available.
+            ColourSpaceError: the OCIO configuration cannot be loaded.
+        """
+        bench = self._open_bench()
+        FaceNets.load(bench.nets)
+        for net in bench.nets.loaded:
+            net.warm_up()
+        self._pools[False] = bench.nets
+        for name in ENGINES:
+            engine = make_engine(name, bench)
+            prepared = WarmMapping(self.cache, f"prepared {name}")
+            self._pipelines[name] = FacePipeline(bench.config, engine, torch_device(bench), prepared)
+        self.turns = FrameTurns(bench.threads)
+        self.bench = bench
+        counts: Mapping[Lane, int] = {
+            "interactive frames": bench.threads,
+            "batch frames": bench.threads,
+            "shots": self._shots,
+        }
+        for lane, count in counts.items():
+            for number in range(count):
+                thread = threading.Thread(target=self._work, args=(lane,), name=f"{lane} {number}", daemon=True)
+                self._threads.append(thread)
+                thread.start()
+
+    def add(self, job: Job) -> int:
+        """Queue a job; how many go before it."""
+        return self.queues[job.lane].add(job)
+
+    def stop(self, job: Job, why: BaseException | None = None) -> bool:
+        """Stop a job within its current frame. True when it was still waiting, so that no thread will end it."""
+        job.stop(why)
+        self.turns.wake()
+        return self.queues[job.lane].remove(job)
+
+    def close(self, patience_s: float) -> bool:
+        """Wait for the threads to end; False when one is still at work after that time."""
+        for queue in self.queues.values():
+            queue.close()
+        end = time.monotonic() + patience_s
+        for thread in self._threads:
+            thread.join(max(0.0, end - time.monotonic()))
+        for pool in self._pools.values():
+            pool.close()
+        return not any(thread.is_alive() for thread in self._threads)
+
+    @property
+    def nets(self) -> tuple[str, ...]:
+        """Warm nets: id, device, provider."""
+        loaded = [net for pool in self._pools.values() for net in pool.loaded]
+        return tuple(dict.fromkeys(f"{net.card.id} on {net.device} by {net.provider}" for net in loaded))
+
+    # In the threads
+
+    def _work(self, lane: Lane) -> None:
+        queue = self.queues[lane]
+        while True:
+            job = queue.take()
+            if job is None:
+                return
+            end = self._end_of(job)
+            queue.finished(job)
+            self._tell(job, end)
+
+    def _end_of(self, job: Job) -> Any:
+        """Run a job, whatever happens; its last message."""
+        try:
+            job.token.check()
+            end = self._run(job)
+        except Cancelled:
+            return self.stopped(job)
+        except (Refused, FaceplateError, ClientError) as error:
+            log.info("job %s of %s ended: %s", job.id, job.client, error)
+            return to_message(job.id, error)
+        except Exception as error:
+            # a fault in one job must not take the server from the others; it is told and logged with its trace
+            log.exception("job %s of %s met a fault", job.id, job.client)
+            return to_message(job.id, error)
+        return end
+
+    def stopped(self, job: Job) -> Any:
+        """The end of a job that was stopped before it was through."""
+        return wire.Cancelled(job.id, job.done) if job.why is None else to_message(job.id, job.why)
+
+    def _run(self, job: Job) -> Any:
+        message = job.message
+        bench = self._bench_for(job, commercial=getattr(message, "commercial", False))
+        if isinstance(message, wire.SubmitFrame):
+            return self._frame(job, bench, message)
+        emit = _Events(self, job)
+        if isinstance(message, wire.SubmitAnalyse):
+            analysis = requests.analyse_job(message, self.roots)
+            sidecar = run_analyse(analysis, bench, emit, job.token)
+            return wire.Done(job.id, {}, None, str(sidecar))
+        work = requests.apply_job(message, self.roots)
+        outcome = run_apply(work, bench, emit, job.token)
+        if outcome.state == "cancelled":
+            return self.stopped(job)
+        return wire.Done(job.id, dict(outcome.counts), str(outcome.folder))
+
+    def _frame(self, job: Job, bench: Workbench, message: wire.SubmitFrame) -> wire.FrameResult:
+        job.total = 1
+        slots = SlotsOfJob(self.rings)
+        pipeline = self._pipelines.get(message.engine, self._pipelines[ENGINES[0]])
+        try:
+            with bench.turn():
+                result = self._frames.run(job, bench, pipeline, slots)
+        finally:
+            slots.give_back()
+        job.done = 1
+        self.count()
+        return result
+
+    def count(self) -> None:
+        """One more frame is done."""
+        with self._lock:
+            self.frames_done += 1
+
+    def tell(self, job: Job, message: Any) -> None:
+        """Send a message of a job."""
+        self._tell(job, message)
+
+    def _bench_for(self, job: Job, *, commercial: bool) -> Workbench:
+        assert self.bench is not None
+        with self._lock:
+            if commercial not in self._pools:
+                device = str(self.bench.nets.device)
+                self._pools[commercial] = SessionPool(device=device, threads=1, commercial=commercial)
+        turn = self.turns.of(
+            job.client + job.owner.hex(), interactive=job.interactive, given_up=lambda: job.token.is_cancelled
+        )
+        return dataclasses.replace(self.bench, nets=self._pools[commercial], turn=turn)
+
+
+class _Events:
+    """The events of a running job as the wire's messages."""
+
+    def __init__(self, worker: Worker, job: Job) -> None:
+        self._worker = worker
+        self._job = job
+        self._started = time.monotonic()
+        self._states: Counter[str] = Counter()
+
+    def __call__(self, event: Mapping[str, Any]) -> None:
+        job = self._job
+        match event["event"]:
+            case "start":
+                job.total = event["frames"]
+            case "progress":
+                done, total = event["done"], event["total"]
+                spent = time.monotonic() - self._started
+                left = spent / done * (total - done) if done else None
+                self._worker.tell(job, wire.Progress(job.id, event["stage"], done, total, None, left))
+            case "frame":
+                self._frame(event)
+            case "note" | "warning":
+                log.info("job %s: %s", job.id, event["text"])
+
+    def _frame(self, event: Mapping[str, Any]) -> None:
+        job, frame = self._job, event["frame"]
+        if event["state"] in FINISHED:
+            job.done += 1
+            self._worker.count()
+        output = wire.FileRef(event["output"], frame) if "output" in event else None
+        error = None
+        if event.get("error"):
+            error = to_failure(_rebuilt(event["error"]))
+        seconds = {"frame": event["seconds"] * 1e3}
+        self._worker.tell(job, wire.Partial(job.id, frame, event["state"], output, error, {}, seconds))
+
+
+def _rebuilt(document: Mapping[str, Any]) -> FaceplateError:
+    """A failed frame's error from its record, of the type that it had."""
+    from faceplate import errors
+
+    fields = dict(document)
+    kind = getattr(errors, fields.pop("type"), FaceplateError)
+    error: FaceplateError = kind(fields.pop("message"), **fields)
+    return error

@@ -1,0 +1,63 @@
+"""The configuration file: every key checked, none unknown."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from pathlib import Path
+
+import pytest
+
+from faceplate.errors import SettingError
+from faceplate_server.config import ServerConfig, read_config
+
+README = Path(__file__).parents[3] / "server" / "README.md"
+
+
+def write(folder: Path, text: str) -> Path:
+    path = folder / "server.toml"
+    path.write_text(text, "utf-8")
+    return path
+
+
+def test_file_then_command_line(tmp_path: Path) -> None:
+    path = write(tmp_path, 'threads = 3\nroots = ["/show", "/lib"]\nidle_s = 60\n')
+    config = read_config(path, threads=5, device=None)
+    assert (config.threads, config.roots, config.idle_s, config.device) == (5, ("/show", "/lib"), 60, "auto")
+    assert read_config(None) == ServerConfig()
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("thread = 3", "threads"),
+        ("threads = -1", "0..1024"),
+        ("threads = true", "whole number"),
+        ('threads = "3"', "whole number"),
+        ("max_clients = 0", "1..100000"),
+        ('roots = ["show"]', "absolute"),
+        ("roots = []", "list of paths"),
+        ("roots = [3]", "list of paths"),
+        ('transport = "udp"', "ipc or tcp"),
+        ("idle_s = nan", "idle_s"),
+        ("x = ", "cannot be read"),
+        ("name = 3", "text"),
+    ],
+)
+def test_wrong_keys_and_values(tmp_path: Path, text: str, word: str) -> None:
+    with pytest.raises(SettingError) as caught:
+        read_config(write(tmp_path, text))
+    assert word in f"{caught.value} {caught.value.hint}"
+
+
+def test_no_file(tmp_path: Path) -> None:
+    with pytest.raises(SettingError, match="cannot be read"):
+        read_config(tmp_path / "none.toml")
+
+
+def test_the_readme_lists_every_key_with_its_default() -> None:
+    listed = dict(re.findall(r"^\| `(\w+)` \| (.+?) \|", README.read_text("utf-8"), re.M))
+    for spec in dataclasses.fields(ServerConfig):
+        default = list(spec.default) if isinstance(spec.default, tuple) else spec.default
+        shown = str(default).replace("'", '"') if not isinstance(default, str) else f'"{default}"'
+        assert listed.get(spec.name) == f"`{shown}`", spec.name
