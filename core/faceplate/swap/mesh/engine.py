@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch.nn import functional
 
 from ...errors import IdentityError
 from ...face import Identity, Points
@@ -20,12 +19,13 @@ from ...frame import Box
 from ...job import SwapSettings
 from ..base import FaceCrop, FaceResult
 from .facing import facing
-from .fields import Enlarger, blur, mean_around, sample, shrink, smoothstep, uv_grid
+from .fields import Enlarger, mean_around, sample, shrink, smoothstep, uv_grid
 from .light import light_gain, match_detail
-from .occlusion import Evidence, occluder, refine
+from .occlusion import Evidence, along_lines, occluder, refine
 from .prepared import ZONE_ORDER, Prepared, prepare
 from .raster import draw, ring_triangles, spill, with_ring
 from .shape import displacement
+from .warp import warp
 
 _COARSE_FACE = 96.0
 """Face width in samples that the coarse grid keeps at least, where the face has them."""
@@ -64,6 +64,11 @@ class _Flow:
     seen: torch.Tensor
     moved: torch.Tensor
     inside: torch.Tensor
+
+    @property
+    def drawn(self) -> torch.Tensor:
+        """(rows, columns) 1 on the face and a ring around it."""
+        return (self.edge > _OUTSIDE).to(self.edge.dtype)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -154,18 +159,27 @@ def _swap_one(crop: FaceCrop, prepared: Prepared) -> FaceResult:
     blocked = _occluder(
         crop, place, plate_flow, masks if move is None else _masks(prepared, plate_flow), coarse_view, prepared
     )
-
     core = _core(flow, masks, settings, place) * fade
-    ground, warp_matte = (view, None) if move is None else _warp(view, flow, place, enlarge)
+    st, result = _blank(crop, place)
+    lines = None
+    if settings.occluders and float(blocked.max()) > 0.0:
+        lines = refine(blocked, coarse_view, place.face_px / place.step)
+    source = _mapped(place, flow, core, lines, view, prepared, enlarge, result, st)
+    ground, warp_matte = (
+        (view, None)
+        if move is None
+        else warp(view, flow.moved, flow.drawn, place.face_px / place.step, place.aspect, place.step, enlarge)
+    )
     coarse_ground = coarse_view if move is None else shrink(ground, place.step)
-    fine = enlarge(torch.cat([flow.uv, core[None], flow.edge[None]]), place.step)
     bare = core * (1.0 - blocked) * (1.0 - masks["features"])
-    source, stops = _skin(place, flow.edge, fine, bare, ground, coarse_ground, settings, prepared, enlarge)
-
-    core_fine = fine[2].sub_(_LEAST).mul_(1.0 / (1.0 - 2.0 * _LEAST)).clamp_(0.0, 1.0)
+    stops = _light(place, flow.edge, source, bare, ground, coarse_ground, settings, enlarge)
     if warp_matte is not None:
-        source = torch.lerp(ground, source, core_fine)
-        core_fine = torch.maximum(core_fine, warp_matte * fade)
+        core_fine = result.matte_core[place.rows, place.columns]
+        torch.lerp(ground, source, core_fine, out=source)
+        torch.maximum(core_fine, warp_matte * fade, out=core_fine)
+    for rows in enlarge.strips(view):
+        kept = result.matte_core[place.rows, place.columns][rows] == 0
+        source[:, rows].lerp_(view[:, rows], kept.to(view.dtype))  # exact at both ends
     facts = {
         "source_px": float(prepared.detail_px),
         "face_px": place.face_px,
@@ -173,12 +187,7 @@ def _swap_one(crop: FaceCrop, prepared: Prepared) -> FaceResult:
         "exposure_stops": stops,
         "occluded": float((blocked * core).sum() / core.sum().clamp(min=1e-3)),
     }
-    blocked_fine = None
-    if settings.occluders and float(blocked.max()) > 0.0:
-        blocked_fine = refine(blocked, coarse_view, view, place.face_px / place.step, place.step, enlarge)
-        blocked_fine.mul_(smoothstep(0.5 * _OUTSIDE, 0.0, fine[3]))
-    st = torch.stack([fine[0], 1.0 - fine[1]]).mul_(fine[3] > 0).clamp_(0.0, 1.0)
-    return _deliver(crop, place, source, core_fine, blocked_fine, st, facts)
+    return replace(result, facts=facts)
 
 
 def _masks(prepared: Prepared, flow: _Flow) -> dict[str, torch.Tensor]:
@@ -313,8 +322,7 @@ def _occluder(
 ) -> torch.Tensor:
     if not crop.settings.occluders:
         return torch.zeros_like(flow.edge)
-    drawn = (flow.edge > _OUTSIDE).to(flow.edge.dtype)
-    evidence = Evidence(flow.at, flow.inside * (flow.seen > 0.15), drawn, masks["cheeks"], masks["exposed"])
+    evidence = Evidence(flow.at, flow.inside * (flow.seen > 0.15), flow.drawn, masks["cheeks"], masks["exposed"])
     tolerance = torch.maximum(prepared.masks[0], prepared.masks[1])
     return occluder(
         coarse_view,
@@ -327,85 +335,73 @@ def _occluder(
     )
 
 
-def _warp(view: torch.Tensor, flow: _Flow, place: _Place, enlarge: Enlarger) -> tuple[torch.Tensor, torch.Tensor]:
-    """The plate moved with the mesh, dying out around it, and where it moved: (3, h, w), (h, w)."""
-    height, width = place.height, place.width
-    coarse_face = place.face_px / place.step
-    weight = (flow.edge > _OUTSIDE).to(view.dtype)
-    low = blur(torch.cat([flow.moved * weight, weight[None]]), 0.04 * coarse_face, place.aspect)
-    around = low[:2] / low[2].clamp(min=1e-4)
-    near = smoothstep(0.02, 0.6, low[2])
-    move = torch.where(weight > 0, flow.moved, around * near)
-    move = mean_around(move, 0.008 * coarse_face, place.aspect) * _frame_fade(weight)
-    moved = blur((move.abs().amax(0) > 0.02).to(view.dtype)[None], 0.01 * coarse_face, place.aspect)[0]
-    fine = enlarge(torch.cat([move, moved[None]]), place.step)
-    x = torch.arange(width, dtype=view.dtype, device=view.device) + 0.5
-    y = torch.arange(height, dtype=view.dtype, device=view.device) + 0.5
-    grid = torch.stack([(x[None] - fine[0]) * (2.0 / width) - 1.0, (y[:, None] - fine[1]) * (2.0 / height) - 1.0], -1)
-    warped = functional.grid_sample(view[None], grid[None], "bicubic", "border", False)[0].clamp_(min=0.0)
-    matte = smoothstep(0.02, 0.5, fine[2])
-    return torch.where(matte > 0, warped, view), matte
+def _mapped(
+    place: _Place,
+    flow: _Flow,
+    core: torch.Tensor,
+    lines: torch.Tensor | None,
+    view: torch.Tensor,
+    prepared: Prepared,
+    enlarge: Enlarger,
+    result: FaceResult,
+    st: torch.Tensor,
+) -> torch.Tensor:
+    """Write the identity's texture, core, occluder and UV into `result`; returns the place's part of its picture."""
+    core_fine, blocked = (m[place.rows, place.columns] for m in (result.matte_core, result.matte_occluder))
+    st = st[:, place.rows, place.columns]
+    source = result.edited[:, place.rows, place.columns]
+    coarse = torch.cat([flow.uv, core[None], flow.edge[None]])
+    for rows in enlarge.strips(view):
+        u, v, own, edge = enlarge.strip(coarse, place.step, rows)
+        prepared.skin(uv_grid(u, v), place.face_px, source[:, rows])
+        torch.clamp(own.sub_(_LEAST).mul_(1.0 / (1.0 - 2.0 * _LEAST)), 0.0, 1.0, out=core_fine[rows])
+        drawn = (edge > 0).to(edge.dtype)
+        torch.mul(u.clamp_(0.0, 1.0), drawn, out=st[0, rows])
+        torch.mul(v.neg_().add_(1.0).clamp_(0.0, 1.0), drawn, out=st[1, rows])
+        if lines is not None:
+            near = smoothstep(0.5 * _OUTSIDE, 0.0, edge)
+            blocked[rows] = along_lines(enlarge.strip(lines, place.step, rows), view[:, rows]).mul_(near)
+    return source
 
 
-def _frame_fade(like: torch.Tensor) -> torch.Tensor:
-    """0 at the border of the place, 1 a little inside."""
-    rows, columns = (torch.arange(n, dtype=like.dtype, device=like.device) for n in like.shape)
-    y = torch.minimum(rows, like.shape[0] - 1 - rows)
-    x = torch.minimum(columns, like.shape[1] - 1 - columns)
-    return smoothstep(0.0, 4.0, torch.minimum(y[:, None], x[None]))
-
-
-def _skin(
+def _light(
     place: _Place,
     edge: torch.Tensor,
-    fine: torch.Tensor,
+    source: torch.Tensor,
     bare: torch.Tensor,
     ground: torch.Tensor,
     coarse_ground: torch.Tensor,
     settings: SwapSettings,
-    prepared: Prepared,
     enlarge: Enlarger,
-) -> tuple[torch.Tensor, float]:
-    """The identity's skin in the plate's light: (3, h, w), and the mean gain in stops."""
+) -> float:
+    """Put `source` into the plate's light, in place; returns the mean gain in stops."""
     step, face_px = 2 * place.step, place.face_px / (2 * place.step)  # light is smooth: half the coarse grid will do
     bare, edge = shrink(torch.stack([bare, edge]), 2)
-    source = prepared.skin(uv_grid(fine[0], fine[1]), place.face_px)
     gain = light_gain(shrink(coarse_ground, 2), shrink(source, step), bare, edge, face_px, place.aspect)
     if settings.colour < 1:
         gain = gain.pow(settings.colour)
-    source.mul_(enlarge(gain, step))
+    for rows in enlarge.strips(source):
+        source[:, rows].mul_(enlarge.strip(gain, step, rows))
     if settings.detail > 0:
-        source = match_detail(source, ground, bare, settings.detail, face_px, enlarge)
-    stops = float((torch.log2(gain[1].clamp(min=1e-6)) * bare).sum() / bare.sum().clamp(min=1e-3))
-    return source, stops
+        match_detail(source, ground, bare, settings.detail, face_px, enlarge)
+    return float((torch.log2(gain[1].clamp(min=1e-6)) * bare).sum() / bare.sum().clamp(min=1e-3))
 
 
-def _deliver(
-    crop: FaceCrop,
-    place: _Place,
-    source: torch.Tensor,
-    core: torch.Tensor,
-    blocked: torch.Tensor | None,
-    st: torch.Tensor,
-    facts: dict[str, float],
-) -> FaceResult:
-    """Put the worked part back into tensors of the crop's size."""
-    edited = crop.view.clone()
-    inside = edited[:, place.rows, place.columns]
-    torch.where(core > 0, source, inside, out=inside)
-    height, width = crop.view.shape[1:]
-    full_core, full_blocked = crop.view.new_zeros(height, width), crop.view.new_zeros(height, width)
-    full_core[place.rows, place.columns] = core
-    if blocked is not None:
-        full_blocked[place.rows, place.columns] = blocked
-    full_st = crop.view.new_zeros(2, height, width)
-    full_st[:, place.rows, place.columns] = st
-    return FaceResult(edited, full_core, full_blocked, full_st, facts)
+def _blank(crop: FaceCrop, place: _Place | None = None) -> tuple[torch.Tensor, FaceResult]:
+    """The result that changes nothing, and its `st`; the picture inside the place is left for the caller to fill."""
+    edited = torch.empty_like(crop.view)
+    if place is None:
+        edited.copy_(crop.view)
+    else:
+        over, under = slice(0, place.rows.start), slice(place.rows.stop, None)
+        before, after = slice(0, place.columns.start), slice(place.columns.stop, None)
+        every = slice(None)
+        for rows, columns in ((over, every), (under, every), (place.rows, before), (place.rows, after)):
+            edited[:, rows, columns] = crop.view[:, rows, columns]
+    nothing = crop.view.new_zeros(4, *crop.view.shape[1:])
+    return nothing[2:], FaceResult(edited, nothing[0], nothing[1], nothing[2:], {})
 
 
 def _untouched(crop: FaceCrop, prepared: Prepared) -> FaceResult:
-    nothing = crop.view.new_zeros(crop.view.shape[1:])
     facts = {"source_px": float(prepared.detail_px), "face_px": 0.0, "coverage": 0.0, "exposure_stops": 0.0}
-    return FaceResult(
-        crop.view.clone(), nothing, nothing.clone(), nothing.new_zeros(2, *nothing.shape), {**facts, "occluded": 0.0}
-    )
+    return replace(_blank(crop)[1], facts={**facts, "occluded": 0.0})

@@ -10,6 +10,8 @@ import torch
 from numpy.typing import NDArray
 from torch.nn import functional
 
+_STRIP = 256
+"""Rows; a multiple of every factor that is enlarged by."""
 _NARROW = 0.022
 """Sum of both sigmas over the sum of both sides under which filtering is cheaper than a matrix product."""
 
@@ -23,10 +25,24 @@ def shrink(image: torch.Tensor, factor: int) -> torch.Tensor:
         height, width = image.shape[1:]
         if height % 2 or width % 2:
             image = functional.pad(image[None], (0, width % 2, 0, height % 2), mode="replicate")[0]
-        rows = image[:, 0::2] + image[:, 1::2]
-        image = (rows[..., 0::2] + rows[..., 1::2]).mul_(0.25)
+        image = _halved(image) if image.device.type == "cpu" else halved_on_any_device(image)
         factor //= 2
     return image
+
+
+def _halved(image: torch.Tensor) -> torch.Tensor:
+    """The twin for the CPU: OpenCV's, twice as fast."""
+    channels, height, width = image.shape
+    small = torch.empty(channels, height // 2, width // 2, dtype=image.dtype)
+    for plane, out in zip(image.numpy(), small.numpy(), strict=True):
+        cv2.resize(plane, out.shape[::-1], dst=out, interpolation=cv2.INTER_AREA)
+    return small
+
+
+def halved_on_any_device(image: torch.Tensor) -> torch.Tensor:
+    """The reference: (C, 2 h, 2 w) to (C, h, w)."""
+    rows = image[:, 0::2] + image[:, 1::2]
+    return (rows[..., 0::2] + rows[..., 1::2]).mul_(0.25)
 
 
 class Enlarger:
@@ -49,14 +65,32 @@ class Enlarger:
             return fields
         return self.on_cpu(fields, factor) if fields.device.type == "cpu" else self.on_any_device(fields, factor)
 
+    def strips(self, like: torch.Tensor) -> list[slice]:
+        """The rows in strips that stay in a CPU's cache from one operation to the next; in one piece elsewhere."""
+        tall = _STRIP if like.device.type == "cpu" else self.height
+        return [slice(top, min(top + tall, self.height)) for top in range(0, self.height, tall)]
+
+    def strip(self, fields: torch.Tensor, factor: int, rows: slice) -> torch.Tensor:
+        """`rows`, one of `strips`, of what `__call__` returns, to the bit."""
+        if factor == 1 or fields.device.type != "cpu":
+            return self(fields, factor)[:, rows]
+        top, bottom = max(rows.start // factor - 1, 0), min(-(-rows.stop // factor) + 1, fields.shape[1])
+        skip = rows.start - top * factor
+        large = self._resized(fields[:, top:bottom], factor)
+        return large[:, skip : skip + rows.stop - rows.start, : self.width]
+
     def on_cpu(self, fields: torch.Tensor, factor: int) -> torch.Tensor:
         """The twin for the CPU."""
+        return self._resized(fields, factor)[:, : self.height, : self.width]
+
+    @staticmethod
+    def _resized(fields: torch.Tensor, factor: int) -> torch.Tensor:
         channels, rows, columns = fields.shape
         large = torch.empty(channels, rows * factor, columns * factor, dtype=fields.dtype)
         planes = large.numpy()
-        for channel, plane in enumerate(fields.contiguous().numpy()):
+        for channel, plane in enumerate(fields.numpy()):
             cv2.resize(plane, planes.shape[:0:-1], dst=planes[channel], interpolation=cv2.INTER_LINEAR)
-        return large[:, : self.height, : self.width]
+        return large
 
     def on_any_device(self, fields: torch.Tensor, factor: int) -> torch.Tensor:
         """The reference."""

@@ -89,11 +89,8 @@ def match_detail(
     factor = round(view.shape[1] / weight.shape[0])
     seen, made = shrink(view, 2), shrink(source, 2)
     halves = Enlarger(*seen.shape[1:])
-    made_base = shrink(made, 2)
-    middle = made - halves(made_base, 2)
-    grain = enlarge(seen, 2).neg_().add_(view)
-    in_view = _octaves(grain[1:2], seen[1:2], halves)
-    in_source = _octaves(source[1:2] - enlarge(made[1:2], 2), made[1:2], halves)
+    in_view = _octaves(enlarge(seen[1:2], 2).neg_().add_(view[1:2]), seen[1:2], halves)
+    in_source = _octaves(enlarge(made[1:2], 2).neg_().add_(source[1:2]), made[1:2], halves)
     energy = torch.cat([_to_raster(residual.abs(), weight) for residual in (*in_view, *in_source)])
     spread = blur(torch.cat([energy * weight, weight[None]]), _DETAIL_REACH * face_px)
     whole = (energy * weight).sum((1, 2)) / weight.sum().clamp(min=1e-3)
@@ -104,13 +101,19 @@ def match_detail(
     fine_view = view_energy[0]
     share = (1.0 - (keep_fine * source_energy[0] / fine_view).square()).clamp(min=_LEAST_GRAIN**2).sqrt()
     coarse = torch.stack([(1.0 - keep_fine) * amount, share * amount, _GRAIN_LIMIT * fine_view])
-    lost, carried, limit = enlarge(coarse, factor)
-    lost_half = shrink(lost[None], 2)
+    # between a coarse grid's samples the mean of two pixels is the value between them
+    lost_half = halves(coarse[:1], factor // 2) if factor > 2 else shrink(enlarge(coarse[:1], factor), 2)
     dulled = (1.0 - keep_middle)[None] * amount
     dulled = shrink(dulled, 2) if factor == 1 else halves(dulled, factor // 2)
-    smooth = made.mul_(lost_half).sub_(middle.mul_(dulled))
-    source.mul_(1.0 - lost).add_(enlarge(smooth, 2))
-    return source.add_(torch.clamp(grain, -limit, limit, out=grain).mul_(carried)).clamp_(min=0.0)
+    # the half picture's share of the softened source, the same as made x lost - middle x dulled
+    smooth = halves(shrink(made, 2), 2).sub_(made).mul_(dulled).add_(made.mul_(lost_half))
+    for rows in enlarge.strips(view):
+        lost, carried, limit = enlarge.strip(coarse, factor, rows)
+        grain = enlarge.strip(seen, 2, rows).neg_().add_(view[:, rows])
+        torch.clamp(grain, -limit, limit, out=grain).mul_(carried)
+        lit = source[:, rows].mul_(1.0 - lost).add_(enlarge.strip(smooth, 2, rows))
+        lit.add_(grain).clamp_(min=0.0)
+    return source
 
 
 def _octaves(

@@ -19,7 +19,7 @@ from torch.nn import functional
 
 from ...face import Appearance, Points
 from ...faces import rectify, topology
-from .fields import Enlarger, blur, mean_around, sample, smoothstep, uv_grid
+from .fields import blur, mean_around, sample, smoothstep, uv_grid
 
 MEMORY_SIZE = 96
 """Texels a side of `Appearance`."""
@@ -180,29 +180,26 @@ def _without_light(change: torch.Tensor, known: torch.Tensor) -> torch.Tensor:
     return (flat - plane @ basis).view_as(change)
 
 
-def refine(
-    matte: torch.Tensor, guide: torch.Tensor, view: torch.Tensor, face_px: float, step: int, enlarge: Enlarger
-) -> torch.Tensor:
-    """Bring a coarse matte to the plate's edges (fast guided filter, He and Sun 2015) at full resolution.
+def refine(matte: torch.Tensor, guide: torch.Tensor, face_px: float) -> torch.Tensor:
+    """What brings a coarse matte to the plate's edges (fast guided filter, He and Sun 2015).
 
     Args:
         matte: (h, w) coarse, 0..1.
-        guide: (3, h, w) coarse picture of `view`.
-        view: (3, H, W) picture.
+        guide: (3, h, w) coarse picture.
         face_px: face width in samples of the coarse grid.
-        step: fine pixels a coarse sample.
-        enlarge: to the size of `view`.
 
     Returns:
-        (H, W) 0..1.
+        (2, h, w), slope and offset of the matte over the picture's mean; enlarge it for `along_lines`.
     """
     light = guide.mean(0)
     sigma = max(1.0, 0.025 * face_px)
-    moments = torch.stack([light, matte, light * light, light * matte])
-    mean_i, mean_m, square, product = mean_around(moments, sigma)
+    mean_i, mean_m, square, product = mean_around(torch.stack([light, matte, light * light, light * matte]), sigma)
     floor = (0.06 * light.mean()).square() + 1e-10
     slope = (product - mean_i * mean_m) / ((square - mean_i.square()).clamp(min=0.0) + floor)
-    offset = mean_m - slope * mean_i
-    lines = enlarge(mean_around(torch.stack([slope, offset]), sigma), step)
-    fine = lines[0].mul_(view.mean(0)).add_(lines[1])
+    return mean_around(torch.stack([slope, mean_m - slope * mean_i]), sigma)
+
+
+def along_lines(lines: torch.Tensor, view: torch.Tensor) -> torch.Tensor:
+    """(H, W) 0..1, the refined matte of a picture (3, H, W), from the (2, H, W) of `refine`."""
+    fine = view.mean(0).mul_(lines[0]).add_(lines[1])
     return fine.sub_(0.08).mul_(1.0 / 0.80).clamp_(0.0, 1.0)

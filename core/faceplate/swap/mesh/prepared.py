@@ -38,16 +38,16 @@ class Prepared:
     shape: Points
     detail_px: float
 
-    def skin(self, grid: torch.Tensor, face_px: float) -> torch.Tensor:
-        """The texture at a `fields.uv_grid`, filtered for a face that many px wide: (3, h, w), a new tensor."""
+    def skin(self, grid: torch.Tensor, face_px: float, out: torch.Tensor) -> None:
+        """The texture at a `fields.uv_grid`, filtered for a face that many px wide, into (3, h, w) `out`."""
         level = float(np.clip(np.log2(self.widths[0] / max(face_px, 1e-3)), 0.0, len(self.levels) - 1))
         index = int(level)
         # near a level that level alone will do
         share = min(max((level - index - _ALONE) / (1.0 - 2.0 * _ALONE), 0.0), 1.0)
-        if share == 1:
-            return sample(self.levels[index + 1], grid)
-        result = sample(self.levels[index], grid)
-        return result if share == 0 else result.lerp_(sample(self.levels[index + 1], grid), share)
+        if share in (0.0, 1.0):
+            out.copy_(sample(self.levels[index + int(share)], grid))
+        else:
+            torch.lerp(sample(self.levels[index], grid), sample(self.levels[index + 1], grid), share, out=out)
 
 
 def prepare(identity: Identity, device: torch.device) -> Prepared:
@@ -86,7 +86,8 @@ def prepare(identity: Identity, device: torch.device) -> Prepared:
 
 
 def _upload(picture: Image, device: torch.device) -> torch.Tensor:
-    return torch.from_numpy(np.ascontiguousarray(picture.transpose(2, 0, 1))).to(device)
+    # a texel's channels stay side by side in memory: one place to read instead of three
+    return torch.from_numpy(np.ascontiguousarray(picture)).to(device).permute(2, 0, 1)
 
 
 def _for_width(colour: Image, width: float) -> Image:

@@ -7,7 +7,16 @@ import pytest
 import torch
 
 from faceplate.faces import topology
-from faceplate.swap.mesh.fields import Enlarger, blur, blur_on_any_device, mean_around, sample, shrink, uv_grid
+from faceplate.swap.mesh.fields import (
+    Enlarger,
+    blur,
+    blur_on_any_device,
+    halved_on_any_device,
+    mean_around,
+    sample,
+    shrink,
+    uv_grid,
+)
 from faceplate.swap.mesh.raster import (
     draw,
     draw_on_any_device,
@@ -119,6 +128,18 @@ def test_shrink_is_the_block_mean_and_enlarge_matches_interpolate() -> None:
     torch.testing.assert_close(large, expected, atol=1e-6, rtol=1e-5)
     torch.testing.assert_close(Enlarger(13, 22).on_any_device(small, 4), expected[:, :13, :22], atol=1e-6, rtol=1e-5)
     torch.testing.assert_close(Enlarger(13, 22).on_cpu(small, 4), expected[:, :13, :22], atol=1e-6, rtol=1e-5)
+
+
+@pytest.mark.parametrize(("height", "width"), [(20, 30), (600, 41), (513, 64)])
+def test_shrink_and_strips_of_an_enlargement_are_the_same_on_the_cpu(height: int, width: int) -> None:
+    image = torch.rand(3, 2 * height, 2 * width, generator=torch.Generator().manual_seed(0))
+    torch.testing.assert_close(shrink(image, 2), halved_on_any_device(image), atol=1e-6, rtol=1e-6)
+    enlarge = Enlarger(height, width)
+    for factor in (1, 2, 4, 16):
+        small = shrink(image[:, :height, :width], factor)
+        pieces = [enlarge.strip(small, factor, rows) for rows in enlarge.strips(image)]
+        assert len(pieces) == -(-height // 256)
+        assert torch.equal(torch.cat(pieces, 1), enlarge(small, factor))
 
 
 def test_blur_has_the_given_sigma_and_sample_reads_pixel_centres() -> None:
