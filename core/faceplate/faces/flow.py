@@ -83,8 +83,9 @@ def point_flow(
     start = _to_crop(points, before.matrix)
     # Face-aligned crops: what remains is small, and zero is the guess that is exact at rest.
     first = _to_crop(guess, after.matrix)
-    there, found, _ = _track(before.grey, after.grey, start, first)
-    back, returned, _ = _track(after.grey, before.grey, there, start)
+    there, found, _ = _track(before.grey, after.grey, start, first, _PYRAMID)
+    # The way back starts where it should end: the finest level tells whether it stays there.
+    back, returned, _ = _track(after.grey, before.grey, there, start, 0)
     miss = np.hypot(*(back - start).T)
     reliability = np.exp(-((miss / _RETURN_PX) ** 2)) * (found[:, 0] & returned[:, 0])
     end = _to_plate(there, after.matrix)
@@ -131,14 +132,20 @@ def _neighbours() -> NDArray[np.float64]:
     return matrix
 
 
-def _track(a: NDArray[np.uint8], b: NDArray[np.uint8], points: NDArray[np.float32], guess: NDArray[np.float32]) -> Any:
+def _track(
+    a: NDArray[np.uint8],
+    b: NDArray[np.uint8],
+    points: NDArray[np.float32],
+    guess: NDArray[np.float32],
+    levels: int,
+) -> Any:
     return cv2.calcOpticalFlowPyrLK(
         a,
         b,
         points,
         guess.copy(),
         winSize=_WINDOW,
-        maxLevel=_PYRAMID,
+        maxLevel=levels,
         criteria=(cv2.TERM_CRITERIA_EPS | cv2.TERM_CRITERIA_COUNT, 20, 0.005),
         flags=cv2.OPTFLOW_USE_INITIAL_FLOW,
         minEigThreshold=1e-4,

@@ -26,6 +26,7 @@ _REJOIN = 1.0
 _GOES_ON = 0.8
 _BREAKS_OFF = 0.2
 _QUICK_EVERY = 4
+_ESTABLISHED = 3
 
 
 class Tracker:
@@ -60,7 +61,8 @@ class Tracker:
         seen = self._follower.follow(self._live, view)
         self._drop_doubles(seen)
         lost = [live for live in self._live if live not in seen]
-        search = search or any(live.misses == 0 for live in lost)
+        # What was seen in a frame or two only was no face, or the full search found it a moment ago.
+        search = search or any(live.misses == 0 and len(live.track.faces) >= _ESTABLISHED for live in lost)
         taken = [face.mesh for face in seen.values()]
         self._unlooked += 1
         due = search or bool(lost) or self._unlooked >= _QUICK_EVERY
