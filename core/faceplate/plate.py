@@ -15,7 +15,7 @@ from .errors import MissingFrameError, SequenceError, UnsupportedImageError
 from .frame import Frame, StoredImage
 from .job import MissingPolicy
 from .media.read import check_matches, read_image
-from .media.sequence import ImageSequence, open_sequence, parse_frame_range
+from .media.sequence import MOST_FRAMES, ImageSequence, open_sequence, parse_frame_range
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +110,12 @@ class Plate:
             SequenceError: the range lies outside the sequence, or cannot be read as a range.
         """
         on_disk = self.sequence.frames
+        if not frames and on_disk[-1] - on_disk[0] >= MOST_FRAMES:
+            raise SequenceError(
+                f"{self.pattern} runs from {on_disk[0]} to {on_disk[-1]} with {len(on_disk)} files",
+                expected=f"at most {MOST_FRAMES // 1_000_000} million frames",
+                hint="move away the file that does not belong to the shot, or give --frames",
+            )
         asked = parse_frame_range(frames) if frames else tuple(range(on_disk[0], on_disk[-1] + 1))
         outside = [number for number in asked if not on_disk[0] <= number <= on_disk[-1]]
         if outside:

@@ -50,4 +50,4 @@ def show(
 
 
 def _print(file: Path, text: str, *, as_json: bool) -> None:
-    print(json_text.dumps({"file": str(file), "text": text}, ensure_ascii=False) if as_json else f"{file}\n{text}")
+    print(json_text.dumps({"file": str(file), "text": text}) if as_json else f"{file}\n{text}")

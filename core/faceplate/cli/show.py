@@ -34,7 +34,7 @@ class JsonReporter:
     """One JSON object a line on standard output."""
 
     def __call__(self, event: Mapping[str, Any]) -> None:
-        print(json.dumps(event, ensure_ascii=False, default=str), flush=True)
+        print(json.dumps(event, default=str), flush=True)
 
     def __enter__(self) -> JsonReporter:
         return self
@@ -109,7 +109,7 @@ def describe(error: Mapping[str, Any]) -> str:
 def print_error(error: FaceplateError, *, as_json: bool) -> None:
     """An error with its hint: JSON on standard output, or text on standard error."""
     if as_json:
-        print(json.dumps({"event": "error", **error.to_dict(), "exit_code": error.exit_code}, ensure_ascii=False))
+        print(json.dumps({"event": "error", **error.to_dict(), "exit_code": error.exit_code}))
         return
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     console.print(f"[red]error:[/red] {escape(str(error))}")
@@ -120,7 +120,7 @@ def print_error(error: FaceplateError, *, as_json: bool) -> None:
 def print_lines(lines: Mapping[str, Any], *, as_json: bool, title: str = "") -> None:
     """Facts as "name: value" lines, or as one JSON object."""
     if as_json:
-        print(json.dumps(lines, ensure_ascii=False, default=str))
+        print(json.dumps(lines, default=str))
         return
     if title:
         print(title)

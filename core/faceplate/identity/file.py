@@ -35,6 +35,7 @@ from .. import __version__
 from ..errors import FaceplateError, IdentityError
 from ..face import MESH_POINTS, FaceTexture, Identity, Points
 from ..faces.topology import FACE_POINTS
+from ..media.regular import open_regular
 from ..provenance.consent import Consent
 from .parts import REMAKE, PartsReader, dump_array, dump_json, require, write_parts
 
@@ -269,7 +270,7 @@ def read_identity(path: Path) -> IdentityFile:
         IdentityError: absent, not an identity file, damaged, of a newer version, or altered.
     """
     try:
-        with zipfile.ZipFile(path) as archive:
+        with open_regular(path) as file, zipfile.ZipFile(file) as archive:
             made = _read(PartsReader(archive))
     except FaceplateError as error:
         raise IdentityError(

@@ -37,7 +37,7 @@ from .frames import FrameWork
 from .hashes import HashCache
 from .lock import job_lock
 from .manifest import FrameRecord, Manifest
-from .output import check_range, output_paths, prepare_output, sweep
+from .output import check_range, make_folder, output_paths, prepare_output, sweep
 from .people import Person, check_people, identity_lines, read_people, unchecked
 from .plan import make_plan
 from .reporting import MANIFEST_FILE, THUMBS_FOLDER, write_job, write_report
@@ -148,7 +148,7 @@ class _Run:
         """Faces, frames, report; under the job's lock."""
         sweep(self.folder)
         sweep(self.folder.parent)
-        (self.folder / THUMBS_FOLDER).mkdir(exist_ok=True)
+        make_folder(self.folder / THUMBS_FOLDER)
         self.emit(self._start_event())
         faces = faces_for(self.job, self.plate, self.bench, self.folder, self.hashes, self.emit, self.cancel)
         work = self._work(people, faces)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -17,6 +18,7 @@ from ..face import Observation
 from ..faces.topology import RIGID
 from ..frame import Box, Frame
 from ..job import FINISHED, FrameState, HoldOut, KeyedSettings, SwapSettings
+from ..media.atomic import atomic_write
 from ..media.matte import read_matte
 from ..media.sequence import ImageSequence
 from ..pipeline import FacePipeline, FaceTask, SwappedFrame
@@ -85,7 +87,7 @@ class FrameWork:
         if record is None or record.state not in FINISHED or record.key != self.key(source):
             return False
         path = self.outputs[source.number]
-        return path.exists() and self.hashes.get(path) == record.output_hash
+        return os.path.isfile(path) and self.hashes.get(path) == record.output_hash
 
     def run(self, source: FrameSource) -> FrameRecord:
         """Do one frame. What is wrong with its own files is in the record, and the others go on.
@@ -154,9 +156,13 @@ class FrameWork:
             matte[swapped.window.slices(frame.data_window)] = swapped.matte
         for name, pixels in (("before", frame.pixels), ("after", swapped.pixels)):
             thinned = np.ascontiguousarray(pixels[*thin, :3], np.float32)
-            (self.thumbs_folder / f"{number}.{name}.png").write_bytes(thumbnail(to_709.numpy(thinned)))
+            self._write_thumb(f"{number}.{name}.png", thumbnail(to_709.numpy(thinned)))
         thinned = np.ascontiguousarray(matte[thin], np.float32)
-        (self.thumbs_folder / f"{number}.matte.png").write_bytes(matte_thumbnail(thinned))
+        self._write_thumb(f"{number}.matte.png", matte_thumbnail(thinned))
+
+    def _write_thumb(self, name: str, png: bytes) -> None:
+        with atomic_write(self.thumbs_folder / name) as temporary:
+            temporary.write_bytes(png)
 
     def _face_row(self, face: PlannedFace, task: FaceTask, frame: Frame, swapped: SwappedFrame) -> FaceRow:
         facts = swapped.facts.get(face.track.id, {})

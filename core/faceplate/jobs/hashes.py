@@ -8,6 +8,15 @@ from pathlib import Path
 from ..media.file_hash import file_hash
 
 
+def _stamp(path: Path) -> tuple[int, int]:
+    """Size and time of change; one that never recurs for what is not there (the reader says why)."""
+    try:
+        state = path.stat()
+    except OSError:
+        return -1, -1
+    return state.st_size, state.st_mtime_ns
+
+
 class HashCache:
     """Content hashes of input files, computed again only when size or time of change differ. Thread-safe."""
 
@@ -17,8 +26,7 @@ class HashCache:
 
     def get(self, path: Path) -> str:
         """SHA-256 of the file's content."""
-        state = path.stat() if path.exists() else None
-        stamp = (state.st_size, state.st_mtime_ns) if state else (-1, -1)
+        stamp = _stamp(path)
         with self._lock:
             known = self._known.get(path)
         if known is not None and known[:2] == stamp:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import IO
 
 from ..errors import OutputBusyError
+from ..media.atomic import output_error
 
 if sys.platform == "win32":
     import msvcrt
@@ -29,9 +30,14 @@ def job_lock(folder: Path) -> Iterator[None]:
 
     Raises:
         OutputBusyError: another process holds it.
+        OutputError: the folder cannot be written.
     """
     path = folder / "lock"
-    with path.open("a+", encoding="utf-8") as file:
+    try:
+        opened = path.open("a+", encoding="utf-8")
+    except OSError as error:
+        raise output_error(path, error) from error
+    with opened as file:
         try:
             _try_lock(file)
         except OSError as error:
@@ -43,6 +49,9 @@ def job_lock(folder: Path) -> Iterator[None]:
             ) from error
         file.seek(0)
         file.truncate()
-        file.write(str(os.getpid()))
-        file.flush()
+        try:
+            file.write(str(os.getpid()))
+            file.flush()
+        except OSError as error:
+            raise output_error(path, error) from error
         yield

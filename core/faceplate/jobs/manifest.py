@@ -16,6 +16,7 @@ from typing import Any
 
 from ..errors import ManifestError
 from ..job import FrameState
+from ..media.atomic import atomic_write, output_error
 
 FORMAT = "faceplate.manifest"
 VERSION = 1
@@ -82,17 +83,19 @@ class Manifest:
         """Start compact: a header, then the last line of each frame; replaced in one step."""
         header = {"format": FORMAT, "version": VERSION, "job": job_id}
         lines = [json.dumps(header), *(_line(record) for _, record in sorted(self.records.items()))]
-        fresh = self.path.with_name(f".{self.path.name}.new")
-        fresh.write_text("\n".join(lines) + "\n", "utf-8")
-        os.replace(fresh, self.path)
+        with atomic_write(self.path) as temporary:
+            temporary.write_text("\n".join(lines) + "\n", "utf-8")
 
     def add(self, record: FrameRecord) -> None:
         """Append one frame. The line is on its way to the disk when this returns."""
         self.records[record.frame] = record
-        with self.path.open("a", encoding="utf-8") as file:
-            file.write(_line(record) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
+        try:
+            with self.path.open("a", encoding="utf-8") as file:
+                file.write(_line(record) + "\n")
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise output_error(self.path, error) from error
 
 
 def _line(record: FrameRecord) -> str:

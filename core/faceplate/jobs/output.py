@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ..deliver import check_output_format
 from ..errors import InputError, OutputError
-from ..media.atomic import atomic_write, is_temporary, output_error
+from ..media.atomic import check_writable, is_temporary, output_error
 from ..media.sequence import is_pattern, output_path
 from ..plate import FrameSource, Plate
 from .spec import job_folder
@@ -29,6 +29,8 @@ def output_paths(plate: Plate, output: str, sources: Sequence[FrameSource]) -> d
         )
     paths = {number: output_path(output, number) if is_pattern(output) else Path(output) for number in numbers}
     originals = {os.path.realpath(plate.sequence.path(frame)) for frame in plate.sequence.frames}
+    # A hole of the plate is the plate's too: a held frame written there would pass for footage on the next run.
+    originals |= {os.path.realpath(output_path(plate.sequence.pattern, number)) for number in numbers}
     for path in paths.values():
         if os.path.realpath(path) in originals:
             raise OutputError(
@@ -48,24 +50,32 @@ def prepare_output(plate: Plate, output: str, layers: Sequence[str]) -> Path:
     """
     check_output_format(plate, Path(output).suffix, layers)
     folder = job_folder(output)
+    make_folder(folder)
+    for place in (folder.parent, folder):
+        check_writable(place)
+    return folder
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder and those above it, where they are absent.
+
+    Raises:
+        OutputError: it cannot be made, or a file is in its place.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise output_error(folder, error) from error
-    probe = folder.parent / f"{folder.stem}.probe"
-    try:
-        with atomic_write(probe) as temporary:
-            temporary.write_bytes(b"")
-    finally:
-        probe.unlink(missing_ok=True)
-    return folder
 
 
 def sweep(folder: Path) -> int:
     """Remove what a killed run left half-written in a folder; the number of files. Call it under the job's lock."""
-    stale = [path for path in folder.iterdir() if is_temporary(path)]
-    for path in stale:
-        path.unlink(missing_ok=True)
+    try:
+        stale = [path for path in folder.iterdir() if is_temporary(path)]
+        for path in stale:
+            path.unlink(missing_ok=True)
+    except OSError as error:
+        raise output_error(folder, error) from error
     return len(stale)
 
 

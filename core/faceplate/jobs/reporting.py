@@ -24,7 +24,7 @@ PAGE_FILE = "report.html"
 def write_job(folder: Path, base: JobReport) -> None:
     """Keep what the job is, without its frames."""
     with atomic_write(folder / JOB_FILE) as temporary:
-        temporary.write_text(json.dumps(base.to_json(), ensure_ascii=False), "utf-8")
+        temporary.write_text(json.dumps(base.to_json()), "utf-8")
 
 
 def _read_job(folder: Path) -> JobReport:
@@ -46,7 +46,10 @@ def _read_job(folder: Path) -> JobReport:
 
 def _row(record: FrameRecord) -> FrameRow:
     note = str(record.error["message"]) if record.error else ""
-    faces = tuple(FaceRow(**face) for face in record.facts.get("faces", ()))
+    try:
+        faces = tuple(FaceRow(**face) for face in record.facts.get("faces", ()))
+    except (TypeError, AttributeError) as error:
+        raise ManifestError(f"the manifest's facts about frame {record.frame} are damaged", found=str(error)) from error
     return FrameRow(record.frame, record.state, faces, record.seconds.get("frame", 0.0), note)
 
 

@@ -15,6 +15,7 @@ from ..errors import SettingError
 from ..face import Identity
 from ..faces.shot import AnalyseSettings
 from ..job import Assignment, HoldOut, KeyedSettings, MissingPolicy
+from ..media.sequence import without_number
 from ..models.sessions import SessionPool
 
 ENGINES = ("mesh",)
@@ -129,7 +130,10 @@ def job_id(job: ApplyJob, identities: Mapping[Path, Identity]) -> str:
 
 
 def job_folder(output: str) -> Path:
-    """The folder beside the output for manifest, report, ledger and sidecar: `shot.####.exr` -> `shot.faceplate`."""
+    """The folder beside the output for manifest, report, ledger and sidecar: `shot.v2.####.exr` -> `shot.v2.faceplate`.
+
+    Only frame number and extension are left out, so that two versions of a shot do not share a folder.
+    """
     path = Path(output)
-    stem = path.name.split(".")[0].split("%")[0].rstrip("_-# ") or "output"
+    stem = without_number(path.stem if path.suffix else path.name).strip("._- ") or "output"
     return path.parent / f"{stem}.faceplate"

@@ -32,6 +32,8 @@ _REASONS: dict[int, tuple[str, str]] = {
     errno.ENOTDIR: ("part of the path is a file, not a folder", "check the output path"),
     errno.EISDIR: ("the path is a folder", "name a file inside it"),
     errno.ENAMETOOLONG: ("the name is too long", "choose a shorter output name"),
+    errno.EEXIST: ("a file of this name is in the way of a folder", "move it away, or choose another output"),
+    errno.ELOOP: ("the path is a link that points to itself", "remove the link"),
     errno.EIO: ("the disk reported an input/output error", "check the disk or the network share"),
 }
 
@@ -76,6 +78,20 @@ def _replace(temporary: Path, target: Path) -> None:
     os.replace(temporary, target)
     if os.name == "posix":  # only there can a folder be flushed, which makes the rename itself survive a power cut
         _sync(target.parent, os.O_RDONLY)
+
+
+def check_writable(folder: Path) -> None:
+    """Prove that files can be made in a folder; leaves nothing there.
+
+    Raises:
+        OutputError: they cannot.
+    """
+    probe = folder / f".faceplate-tmp-{os.getpid()}-{secrets.token_hex(6)}"
+    try:
+        os.close(os.open(probe, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+        probe.unlink()
+    except OSError as error:
+        raise output_error(folder, error) from error
 
 
 @contextmanager

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-from pathlib import Path
 
 from ..errors import ImageReadError
+from .regular import open_regular
 
 
 def file_hash(path: str | os.PathLike[str]) -> str:
@@ -19,7 +19,7 @@ def file_hash(path: str | os.PathLike[str]) -> str:
         ImageReadError: the file cannot be read.
     """
     try:
-        with Path(path).open("rb") as file:
+        with open_regular(path) as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise ImageReadError(f"cannot read {os.fspath(path)}", found=error.strerror, hint="check the path") from error

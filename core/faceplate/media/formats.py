@@ -7,6 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from ..errors import ImageReadError, UnsupportedImageError
+from .regular import open_regular
 
 FORMATS = MappingProxyType(
     {".exr": "exr", ".dpx": "dpx", ".tif": "tiff", ".tiff": "tiff", ".png": "png", ".jpg": "jpeg", ".jpeg": "jpeg"}
@@ -45,7 +46,7 @@ def format_of(path: str | os.PathLike[str]) -> str:
 def check_content(path: Path, expected: str) -> None:
     """Raise ImageReadError unless the file is there and begins like the format that its name says."""
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             head = file.read(8)
     except OSError as error:
         raise ImageReadError(f"cannot read {path}", found=error.strerror, hint="check the path") from error

@@ -26,6 +26,15 @@ _NUMBER = re.compile(r"-?[0-9]+")
 # The frame in "x.1001", "x_1001", "x-1001" and "1001"; -5 in "x.-0005"; none in "x_v002", which is a version.
 _TRAILING_NUMBER = re.compile(r"(?<![0-9vV])((?:(?<![A-Za-z0-9])-)?[0-9]+)$")
 
+# Where a name holds several, the frame is the one that stands alone: "take@2.####.exr".
+_ALONE = re.compile(rf"(?<![^._-])(?:{_PLACEHOLDER.pattern})(?=[._-]|$)")
+_MOST_DIGITS = 99
+_LARGEST = 2**31
+"""Frame numbers lie below it: headers keep them in 32 bits, and what is larger is a date or a serial number."""
+
+MOST_FRAMES = 10_000_000
+"""Longest shot and longest range: what is longer is a slip, and would fill the memory with numbers."""
+
 _RANGE_HINT = "for example 1001-1100, 1001-1100x2 or 1001-1010,1050"
 
 
@@ -105,6 +114,14 @@ def is_pattern(pattern: str) -> bool:
     return _PLACEHOLDER.search(os.path.basename(pattern)) is not None
 
 
+def without_number(name: str) -> str:
+    """A file name without its placeholder."""
+    if not is_pattern(name):
+        return name
+    before, _, after = _split(name)
+    return before + after
+
+
 def output_path(pattern: str, frame: int) -> Path:
     """The path of `frame`; `pattern` itself when it has no placeholder. Negative frames are written as printf does.
 
@@ -123,17 +140,17 @@ def open_sequence(pattern: str | os.PathLike[str]) -> ImageSequence:
     Args:
         pattern: a pattern ("####" or "@@@@": one sign a digit; "%04d"; "$F4"), a single file, or a folder that holds
             exactly one sequence. A single file is one frame with the number at the end of its name (x.1001.exr is
-            frame 1001); without a number, or with a version (x_v002.exr), it is frame 1.
+            frame 1001); without a number, with a version (x_v002.exr) or a date (x_20251130123456.exr), it is frame 1.
 
     Raises:
-        SequenceError: nothing there, several sequences in the folder, more than one placeholder.
+        SequenceError: nothing there, several sequences in the folder, more than one placeholder, impossible numbers.
     """
     text = os.fspath(pattern)
     path = Path(text)
-    # A file whose very name contains a placeholder sign is meant literally.
-    if path.is_file():
+    # A file whose very name contains a placeholder sign is meant literally. (Path.is_file raises for too long names.)
+    if os.path.isfile(path):
         return ImageSequence(text, {_lone_number(path): path})
-    if path.is_dir():
+    if os.path.isdir(path):
         return _only_sequence(path)
     if is_pattern(text):
         return _match(text)
@@ -146,12 +163,21 @@ def open_sequence(pattern: str | os.PathLike[str]) -> ImageSequence:
 def _split(name: str) -> tuple[str, int, str]:
     """(text before the number, digits, text after)."""
     found = list(_PLACEHOLDER.finditer(name))
+    if len(found) > 1:
+        found = list(_ALONE.finditer(name)) or found
     if len(found) != 1:
         raise SequenceError(
             f"{name!r} has {len(found)} placeholders", expected="one", hint="write the frame number once, as ####"
         )
     hashes, ats, printf, houdini = found[0].groups()
-    width = len(hashes or ats or "") or int(printf or houdini or 1)
+    width = len(hashes or ats or "") or int((printf or houdini or "1")[:9])
+    if width > _MOST_DIGITS:
+        raise SequenceError(
+            "the frame number is too wide",
+            expected=f"at most {_MOST_DIGITS} digits",
+            found=str(width),
+            hint="write one # for each digit, as ####",
+        )
     return name[: found[0].start()], width, name[found[0].end() :]
 
 
@@ -167,6 +193,14 @@ def _match(pattern: str) -> ImageSequence:
         # printf counts the sign of a negative frame into the width, Nuke does not.
         if middle in (f"{number:0{width}d}", f"-{-number:0{width}d}" if number < 0 else ""):
             files[number] = Path(os.path.dirname(pattern)) / name
+    for number in files:
+        if abs(number) >= _LARGEST:
+            raise SequenceError(
+                f"{files[number]} has no usable frame number",
+                expected=f"less than {_LARGEST}",
+                found=str(number),
+                hint="move the file away if it does not belong to the shot, else number the frames anew",
+            )
     if not files:
         raise SequenceError(
             f"no file matches {pattern}",
@@ -214,7 +248,8 @@ def _name(before: str, after: str, numbered: bool, members: list[FileSequence]) 
 
 def _lone_number(path: Path) -> int:
     match = _TRAILING_NUMBER.search(path.stem)
-    return int(match[1]) if match else 1
+    number = int(match[1]) if match else 1
+    return number if abs(number) < _LARGEST else 1
 
 
 def _summary(frames: tuple[int, ...]) -> str:
