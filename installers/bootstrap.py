@@ -12,6 +12,7 @@ externally managed too, and a torch that is already in it is kept when it fits.
 from __future__ import annotations
 
 import argparse
+import hashlib
 import os
 import subprocess
 import sys
@@ -48,6 +49,12 @@ def pip(python: Path, *arguments: str) -> None:
     )
 
 
+def installed(folder: Path, *, tests: bool, gpu: bool) -> tuple[Path, str]:
+    """The file that says what an environment holds, and what it should say."""
+    wanted = [(ROOT / "pyproject.toml").read_bytes(), CONSTRAINTS.read_bytes(), str((ROOT, tests, gpu)).encode()]
+    return folder / "faceplate-installed", hashlib.sha256(b"\0".join(wanted)).hexdigest()
+
+
 def install(python: Path, *, tests: bool, gpu: bool) -> None:
     """Install Faceplate in editable form from this clone."""
     pip(python, "install", "--quiet", "-c", str(CONSTRAINTS), "-e", f"{ROOT}[dev]" if tests else str(ROOT))
@@ -71,7 +78,12 @@ def main() -> int:
     folder = options.venv.resolve()
     try:
         make_environment(folder)
-        install(python_of(folder), tests=options.what == "test", gpu=options.gpu)
+        tests = options.what == "test"
+        said, should_say = installed(folder, tests=tests, gpu=options.gpu)
+        if not said.exists() or said.read_text("utf-8") != should_say:  # a finished one needs no network
+            print("installing; this takes a few minutes the first time", flush=True)
+            install(python_of(folder), tests=tests, gpu=options.gpu)
+            said.write_text(should_say, "utf-8")
     except subprocess.CalledProcessError as error:
         if "ensurepip" in map(str, error.cmd):
             return fail(

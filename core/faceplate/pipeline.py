@@ -7,6 +7,7 @@ identities, so that any frame can be done alone, in any order, with the same byt
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
@@ -103,6 +104,7 @@ class _Change:
     edited: torch.Tensor
     matte: torch.Tensor
     result: FaceResult
+    facts: Mapping[str, float]
 
 
 def _extent(result: FaceResult) -> tuple[slice, slice] | None:
@@ -122,6 +124,11 @@ def _cut(result: FaceResult, rows: slice, columns: slice) -> FaceResult:
         st=None if result.st is None else result.st[:, rows, columns],
         facts=result.facts,
     )
+
+
+def _light(view: torch.Tensor, matte: torch.Tensor) -> float:
+    """Luminance of a linear view under a matte, summed."""
+    return float(torch.einsum("chw,hw->c", view, matte) @ view.new_tensor([0.2126, 0.7152, 0.0722]))
 
 
 class FacePipeline:
@@ -187,7 +194,7 @@ class FacePipeline:
         clock.lap("comp")
         swapped = self._download(frame, union, comp, out)
         clock.lap("download")
-        facts = {c.task.track: {**c.result.facts, "matte_px": float(c.matte.sum())} for c in changes}
+        facts = {change.task.track: {**change.result.facts, **change.facts} for change in changes}
         return SwappedFrame(**swapped, facts=facts, seconds=clock.seconds)
 
     def _window(self, frame: Frame, task: FaceTask) -> Box:
@@ -234,7 +241,9 @@ class FacePipeline:
         hold = self._holdout(holdout, frame, inner)
         matte = final_matte(result.matte_core, result.matte_occluder, hold, task.settings.strength)
         clock.lap("comp")
-        return _Change(task, inner, edited, matte, result)
+        light = _light(before[:, rows, columns], matte), _light(after, matte)
+        stops = math.log2(light[1] / light[0]) if min(light) > 0 else 0.0
+        return _Change(task, inner, edited, matte, result, {"matte_px": float(matte.sum()), "exposure_stops": stops})
 
     def _run_engine(self, frame: Frame, window: Box, task: FaceTask, view: torch.Tensor) -> FaceResult:
         corner = np.array([window.x0, window.y0, 0], np.float32)

@@ -13,7 +13,7 @@ from .show import reporter
 
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for plate, identity and result.")] = Path("faceplate-demo"),
-    frames: Annotated[int, typer.Option(min=1, max=48, help="How many of the 48 frames.")] = 48,
+    frames: Annotated[int, typer.Option(min=1, max=48, help="The first so many of the 48 frames.")] = 48,
     device: options.Device = "auto",
     threads: options.Threads = 0,
     json: options.Json = False,
@@ -31,7 +31,7 @@ def demo(
     bench = options.open_workbench(device=device, threads=threads)
     token = CancelToken()
     with bench.nets, cancel_on_signals(token), reporter(as_json=json) as emit:
-        spec = DemoPlateSpec(frames=frames)
+        spec = DemoPlateSpec()
         done = 0
 
         def on_frame(_: int) -> None:
@@ -40,7 +40,7 @@ def demo(
             token.check()
             emit(progress("plate", done, frames))
 
-        plate = write_plate(spec, out / "plate", on_frame=on_frame)
+        plate = write_plate(spec, out / "plate", count=frames, on_frame=on_frame)
         emit(note(f"plate     {plate}  (NASA's astronaut portrait, public domain)"))
         made = make_demo_identity(out / "person.fpid", bench)
         emit(note(f"identity  {made.path}  (a fictional person)"))

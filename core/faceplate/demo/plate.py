@@ -231,13 +231,19 @@ def render_plate_frame(spec: DemoPlateSpec, number: int) -> tuple[NDArray[np.flo
 
 
 def write_plate(
-    spec: DemoPlateSpec, folder: Path, *, workers: int = 2, on_frame: Callable[[int], None] | None = None
+    spec: DemoPlateSpec,
+    folder: Path,
+    *,
+    count: int | None = None,
+    workers: int = 2,
+    on_frame: Callable[[int], None] | None = None,
 ) -> str:
     """Write the plate as half EXR, zip.
 
     Args:
         spec: the plate.
         folder: made if absent.
+        count: how many of the spec's frames, from its first; None for all.
         workers: frames at a time.
         on_frame: told each frame number once it is written.
 
@@ -261,7 +267,7 @@ def write_plate(
         return number
 
     with ThreadPoolExecutor(max_workers=workers) as pool:
-        for number in pool.map(write, spec.numbers):
+        for number in pool.map(write, spec.numbers[:count]):
             if on_frame is not None:
                 on_frame(number)
     return str(folder / "demo_plate.####.exr")

@@ -17,9 +17,10 @@ from ..errors import InputError, OutputError, SidecarError
 from ..faces.analyse import analyse_shot
 from ..faces.choose import describe
 from ..faces.detect import DetectSettings, detect_quick
+from ..faces.edits import carry_edits
 from ..faces.nets import FaceNets
 from ..faces.shot import AnalyseSettings, ShotFaces, ShotSource
-from ..faces.sidecar import read_sidecar, sidecar_matches, sidecar_path, write_sidecar
+from ..faces.sidecar import frame_ranges, read_sidecar, sidecar_matches, sidecar_path, write_sidecar
 from ..faces.view import LinearPlateView
 from ..frame import Frame
 from ..models.sessions import SessionPool
@@ -205,7 +206,7 @@ def analyse_plate(
 
 def _with_source(shot: ShotFaces, plate: Plate, hashes: HashCache) -> ShotFaces:
     source = ShotSource(
-        pattern=plate.pattern,
+        pattern=plate.sequence.pattern,
         hashes={frame: hashes.get(plate.sequence.path(frame)) for frame in shot.frames},
         display_window=plate.first.display_window,
         data_window=plate.first.data_window,
@@ -222,9 +223,16 @@ def _fits(
     return sidecar_matches(shot, wanted, settings, FaceNets.load(bench.nets).hashes(), plate.colour_space)
 
 
-def _given_sidecar(path: Path, plate: Plate, emit: Emit) -> ShotFaces:
-    """The sidecar that the user named: used as it is, if it is of this raster."""
+def _given_sidecar(path: Path, asked: Sequence[int], plate: Plate, emit: Emit) -> ShotFaces:
+    """The sidecar that the user named: used as it is, if it is of this raster and holds the frames asked for."""
     shot = read_sidecar(path)
+    lacking = sorted(set(asked) - set(shot.frames))
+    if lacking:
+        raise SidecarError(
+            f"{path} does not cover the frames asked for",
+            found=f"{len(lacking)} frames that were not analysed, first {lacking[0]}",
+            hint="analyse the whole plate, or give --frames that the sidecar holds",
+        )
     if shot.source is not None and shot.source.display_window != plate.first.display_window:
         raise SidecarError(
             f"{path} belongs to another plate",
@@ -248,9 +256,11 @@ def faces_for(
         Cancelled: asked to stop.
     """
     if job.faces is not None:
-        return _given_sidecar(job.faces, plate, emit)
-    own = folder / sidecar_path(plate.pattern).name
-    for path in (sidecar_path(plate.pattern), own):
+        asked = [source.source for source in plate.sources(job.frames, job.missing) if source.path is not None]
+        return _given_sidecar(job.faces, asked, plate, emit)
+    own = folder / sidecar_path(plate.sequence.pattern).name
+    old: ShotFaces | None = None
+    for path in (sidecar_path(plate.sequence.pattern), own):
         if not path.is_file():
             continue
         try:
@@ -262,9 +272,12 @@ def faces_for(
         if fits:
             emit(note(f"faces: {path}"))
             return shot
-        emit(note(f"{path} is not used: {reason}"))
+        emit(note(f"{path} is not used as it is: {reason}"))
+        old = old or shot
     shot = analyse_plate(plate, plate.sequence.frames, bench, job.analyse, emit, cancel)
     shot = _with_source(shot, plate, hashes)
+    if old is not None:
+        shot = carry_edits(shot, old)
     write_sidecar(own, shot, tool=f"Faceplate {__version__}")
     return shot
 
@@ -283,18 +296,23 @@ def run_analyse(job: AnalyseJob, bench: Workbench, emit: Emit, cancel: CancelTok
     plate = open_plate(job.plate, bench.config, job.input_space)
     frames = [source.number for source in plate.sources(job.frames, "skip") if source.path is not None]
     settings = AnalyseSettings() if job.max_gap is None else AnalyseSettings(max_gap=job.max_gap)
-    path = job.output or sidecar_path(job.plate)
+    path = job.output or sidecar_path(plate.sequence.pattern)
     if path.exists() and not path.name.endswith(".json"):
         raise OutputError(f"{path} is no sidecar", expected="a name that ends with .faces.json", hint="see -o")
     hashes = HashCache()
+    if plate.sequence.holes:
+        emit(warning(f"the plate has no file for {frame_ranges(plate.sequence.holes)}"))
+    old = read_sidecar(path) if path.exists() else None
     shot: ShotFaces | None = None
-    if path.exists() and not job.force:
-        existing = read_sidecar(path)
-        fits, reason = _fits(existing, plate, settings, bench, hashes)
+    if old is not None and not job.force:
+        fits, reason = _fits(old, plate, settings, bench, hashes)
         emit(note(f"{path}: {reason}"))
-        shot = existing if fits else None
+        shot = old if fits else None
     if shot is None:
         shot = _with_source(analyse_plate(plate, frames, bench, settings, emit, cancel), plate, hashes)
+        if old is not None:
+            shot = carry_edits(shot, old)
+            emit(note("hand edits, labels and track numbers of the old sidecar are kept"))
         write_sidecar(path, shot, tool=f"Faceplate {__version__}")
     for text in summary(shot):
         emit(note(text))
@@ -312,7 +330,7 @@ def summary(shot: ShotFaces) -> list[str]:
     if shot.no_face:
         lines.append(f"no face in {len(shot.no_face)} of {len(shot.frames)} frames")
     for track, frames in shot.weak.items():
-        lines.append(f"track {track}: {len(frames)} weak frames, first {frames[0]}")
+        lines.append(f"track {track}: look at {frame_ranges(frames)} (filled, unsure or turned far)")
     return lines
 
 

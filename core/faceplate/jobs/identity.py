@@ -54,6 +54,11 @@ def make_identity_file(
     if not name.strip():
         raise IdentityError("an identity needs a name", hint="give the person's name first, then the photos")
     record = read_consent(consent) if consent else None
+    if record is None and path.exists() and read_identity(path).consent is not None:
+        raise OutputError(
+            f"{path} holds a consent record, and the new identity would not",
+            hint="give --consent again, or write another file with -o",
+        )
     tools = photo_tools(FaceNets.load(bench.nets), bench.config)
     file, refusals = make_identity(name, photos, record, tools)
     write_identity(path, file)
