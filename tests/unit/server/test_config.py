@@ -61,3 +61,8 @@ def test_the_readme_lists_every_key_with_its_default() -> None:
         default = list(spec.default) if isinstance(spec.default, tuple) else spec.default
         shown = str(default).replace("'", '"') if not isinstance(default, str) else f'"{default}"'
         assert listed.get(spec.name) == f"`{shown}`", spec.name
+
+
+def test_the_installers_configuration_is_good() -> None:
+    config = read_config(README.parents[1] / "installers" / "server" / "server.toml")
+    assert config.roots == ("/show", "/lib")
