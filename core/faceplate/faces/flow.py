@@ -20,6 +20,10 @@ _WINDOW = (17, 17)
 _PYRAMID = 2
 _RETURN_PX = 0.25
 _ENOUGH = 0.1
+_DETAIL_PX = 8.0
+_CONTRAST_PX = 49
+_NOISE = np.float32(0.02)
+"""Contrast below which nothing is amplified: grain."""
 _GREY = np.array([[0.2126, 0.7152, 0.0722]], np.float32)
 
 
@@ -29,7 +33,7 @@ class FlowPatch:
 
     Attributes:
         picture: (320, 320, 3), display-encoded.
-        grey: (320, 320) uint8, its luma.
+        grey: (320, 320) uint8, the detail of its luma, see `_levelled`.
         matrix: (2, 3) crop px to plate px.
         roi: the square that it was made for; it shows a quarter more.
     """
@@ -62,7 +66,18 @@ def flow_patch(view: PlateView, roi: Roi) -> FlowPatch:
     matrix = replace(roi, side=roi.side * _SURROUND).matrix(CROP, view.pixel_aspect)
     picture = view.sample(matrix, (CROP, CROP))
     grey = np.asarray(cv2.transform(picture, _GREY), np.float32)
-    return FlowPatch(picture, np.rint(grey * 255).astype(np.uint8), matrix, roi)
+    return FlowPatch(picture, _levelled(grey), matrix, roi)
+
+
+def _levelled(grey: Picture) -> NDArray[np.uint8]:
+    """Fine detail at an even contrast: Lucas-Kanade would take light that changes for motion.
+
+    Args:
+        grey: (h, w) float32 0..1.
+    """
+    fine = grey - cv2.GaussianBlur(grey, (0, 0), _DETAIL_PX)
+    contrast = np.sqrt(cv2.boxFilter(fine * fine, -1, (_CONTRAST_PX, _CONTRAST_PX))) + _NOISE
+    return np.clip(fine / contrast * np.float32(40) + np.float32(128), 0, 255).astype(np.uint8)
 
 
 def point_flow(
