@@ -73,6 +73,9 @@ def test_a_pipe_under_a_frames_name(cli: Cli, small_plate: str, identity: Path, 
     ran = apply(cli, plate / "p.####.exr", identity, out / "o.####.exr")
     assert (ran.code, list(ran.event("done")["failed"])) == (1, ["1003"])
     assert "regular" in ran.event("done")["failed"]["1003"]["found"]
+    os.mkfifo(tmp_path / "pipe.png")
+    ran = cli("identity", "make", "p", tmp_path / "pipe.png", "-o", tmp_path / "p.fpid", "--json")
+    assert "regular" in refused(ran, "IdentityError")
     os.mkfifo(tmp_path / "pipe.fpid")
     assert "regular" in refused(apply(cli, small_plate, tmp_path / "pipe.fpid", out / "o.####.exr"), "IdentityError")
 
@@ -192,3 +195,51 @@ def test_a_reader_that_leaves(small_plate: str, identity: Path, out: Path) -> No
         process.wait(timeout=120)
     assert complaints == ""
     assert leftovers(out) == []
+
+
+def test_the_hold_out_is_not_overwritten(cli: Cli, small_plate: str, identity: Path, out: Path) -> None:
+    shot(small_plate, out / "mattes", *(f"m.{number}.exr" for number in range(1001, 1007)))
+    before = outputs(out / "mattes")
+    pattern = out / "mattes" / "m.####.exr"
+    text = refused(apply(cli, small_plate, identity, pattern, "--holdout", f"{pattern}:R"), "OutputError")
+    assert "hold-out" in text
+    assert outputs(out / "mattes") == before
+
+
+def test_keys_that_cross_are_refused_before_the_first_frame(
+    cli: Cli, small_plate: str, identity: Path, out: Path
+) -> None:
+    words = ("--set", "yaw_fade_from=1001:0,1006:90", "--set", "yaw_fade_to=60")
+    refused(apply(cli, small_plate, identity, out / "o.####.exr", *words), "SettingError")
+    assert outputs(out) == {}
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("redirection", [">&-", ">&- 2>&-", "> /dev/full"])
+@pytest.mark.parametrize("words", ["models list", "models list --json", "report nowhere.exr --json"])
+def test_an_output_that_takes_nothing(redirection: str, words: str) -> None:
+    line = f'"{sys.executable}" -m faceplate {words} {redirection}'
+    ran = subprocess.run(["bash", "-c", line], capture_output=True, check=False)
+    assert ran.returncode in (0, 2)
+    assert b"Traceback" not in ran.stderr
+
+
+@pytest.mark.parametrize("damage", ["9" * 5000, "[" * 5000])
+def test_damaged_job_folders(damage: str, cli: Cli, small_plate: str, identity: Path, out: Path) -> None:
+    pattern = out / "o.####.exr"
+    assert apply(cli, small_plate, identity, pattern, "--frames", "1001").code == 0
+    manifest = out / "o.faceplate" / "manifest.jsonl"
+    whole = manifest.read_text()
+    manifest.write_text(whole + damage + "\n")
+    refused(apply(cli, small_plate, identity, pattern, "--frames", "1001"), "ManifestError")
+    manifest.write_text(whole.replace('"faces": [{', '"faces": [{"unheard_of": 1, '))
+    refused(cli("report", pattern, "--json"), "ManifestError")
+    manifest.write_text(whole)
+    (out / "o.faceplate" / "job.json").write_text(damage)
+    refused(cli("report", pattern, "--json"), "ManifestError")
+
+
+@pytest.mark.parametrize("name", ["two\nlines", "red \x1b[31m", "x" * 201, "  "])
+def test_names_of_people(name: str, cli: Cli, tmp_path: Path) -> None:
+    ran = cli("identity", "make", name, tmp_path / "absent.png", "-o", tmp_path / "p.fpid", "--json")
+    assert "name" in refused(ran, "IdentityError")

@@ -5,6 +5,9 @@ Exit codes: 0 done, 1 done but frames failed (listed), 2 bad input, 3 device or 
 
 from __future__ import annotations
 
+import contextlib
+import io
+import os
 import sys
 from collections.abc import Sequence
 from importlib.metadata import entry_points
@@ -12,7 +15,7 @@ from importlib.metadata import entry_points
 import typer
 from typer.exceptions import TyperException
 
-from ..errors import Cancelled, FaceplateError, InputError
+from ..errors import Cancelled, DeviceError, FaceplateError, InputError
 from . import analyse, apply, bench, demo, doctor, identity, models, report
 from .show import print_error
 
@@ -57,6 +60,43 @@ def _add_plugins(words: Sequence[str]) -> None:
             app.command(entry.name)(entry.load())
 
 
+def _print_anything() -> None:
+    """A name that the terminal cannot show is printed as escapes, a closed output swallows: no job must die of it."""
+    sys.stdout = sys.stdout or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _check_words(words: Sequence[str]) -> None:
+    for word in words:
+        if not word.isascii() and any("\ud800" <= letter <= "\udfff" for letter in word):
+            raise InputError(
+                f"{word!a} is not valid Unicode",
+                hint="rename the file or folder; if its name looks right, set the locale: LC_ALL=C.UTF-8",
+            )
+
+
+def _refused(error: OSError) -> InputError:
+    """For what the system refuses at a place where nobody expected it."""
+    return InputError(
+        f"cannot use {error.filename}" if error.filename else "the system refused",
+        found=error.strerror or str(error),
+        hint="check the path, its permissions and the space; then run the same command again",
+    )
+
+
+def _tell(error: FaceplateError, *, as_json: bool) -> None:
+    """Say what went wrong, on standard error where the output itself is what is full or gone."""
+    try:
+        print_error(error, as_json=as_json)
+        sys.stdout.flush()
+    except OSError:
+        with contextlib.suppress(OSError):
+            print_error(error, as_json=False)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command line.
 
@@ -69,20 +109,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     as_json = "--json" in words
     _add_plugins(words)
+    _print_anything()
     try:
+        _check_words(words)
         code = app(words, standalone_mode=False)
     except FaceplateError as error:
-        print_error(error, as_json=as_json)
+        _tell(error, as_json=as_json)
         return error.exit_code
     except typer.Abort:
         return Cancelled.exit_code
     except TyperException as error:
         hint = "faceplate --help shows the commands, faceplate COMMAND --help their options"
-        print_error(InputError(error.format_message(), hint=hint), as_json=as_json)
+        _tell(InputError(error.format_message(), hint=hint), as_json=as_json)
         return 2
     except KeyboardInterrupt:
-        print_error(Cancelled("stopped at once", hint="run the same command again to go on"), as_json=as_json)
+        _tell(Cancelled("stopped at once", hint="run the same command again to go on"), as_json=as_json)
         return Cancelled.exit_code
     except BrokenPipeError:
         return 1
+    except OSError as error:
+        _tell(_refused(error), as_json=as_json)
+        return InputError.exit_code
+    except MemoryError:
+        _tell(DeviceError("out of memory", hint="give fewer --threads; finished frames are kept"), as_json=as_json)
+        return DeviceError.exit_code
     return code if isinstance(code, int) else 0

@@ -43,6 +43,7 @@ FORMAT = "faceplate identity"
 VERSION = 1
 
 MAX_PHOTOS = 999
+MAX_NAME = 200
 MAX_TEXTURE = 4096
 MAX_CROP = 2048
 """Widest texture and crop that a file may hold, texels and px."""
@@ -156,9 +157,9 @@ def _check_array(label: str, array: NDArray[Any], dtype: type[np.floating[Any]],
 def _check(file: IdentityFile) -> None:
     identity, texture = file.identity, file.identity.texture
     require(
-        0 < len(identity.name) <= 200 and identity.name.isprintable() and bool(identity.name.strip()),
+        0 < len(identity.name) <= MAX_NAME and identity.name.isprintable() and bool(identity.name.strip()),
         "the identity's name cannot be used",
-        expected="one line of 1 to 200 characters",
+        expected=f"one line of 1 to {MAX_NAME} characters",
         found=repr(identity.name),
     )
     size = texture.colour.shape[0] if texture.colour.ndim else 0

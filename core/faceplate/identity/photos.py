@@ -20,6 +20,7 @@ from ..faces.nets import FaceNets
 from ..faces.pose import yaw_degrees
 from ..faces.view import LinearPlateView
 from ..frame import Box
+from ..media.regular import open_regular
 from ..provenance.consent import Consent
 from ..swap.mesh.texture import PhotoView, build_texture
 from .file import MAX_PHOTOS, IdentityFile, PhotoRecord, build_identity
@@ -202,7 +203,7 @@ def _unusable(name: str, accepted: Sequence[_Accepted], refused: Sequence[PhotoR
 
 def _hash(path: Path) -> str:
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise _Refused(f"cannot be read: {error.strerror or error}") from error

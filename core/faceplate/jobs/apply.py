@@ -22,7 +22,7 @@ from ..errors import ConsentError, FaceplateError
 from ..faces.choose import resolve_assignments
 from ..faces.shot import ShotFaces
 from ..job import FINISHED, FrameState
-from ..media.sequence import open_sequence
+from ..media.sequence import ImageSequence, open_sequence
 from ..pipeline import FacePipeline
 from ..plate import FrameSource, Plate, open_plate
 from ..provenance.attributes import output_attributes
@@ -63,11 +63,14 @@ def run_apply(job: ApplyJob, bench: Workbench, emit: Emit, cancel: CancelToken) 
     plate = open_plate(job.plate, bench.config, job.input_space)
     sources = plate.sources(job.frames, job.missing)
     check_range(sources)
-    outputs = output_paths(plate, job.output, sources)
+    for source in sources:
+        job.settings.at(source.number)  # keys that cross, found before the first frame
+    holdout = open_sequence(job.holdout.pattern) if job.holdout else None
+    outputs = output_paths(plate, job.output, sources, holdout)
     files = read_people(job)
     identifier = job_id(job, {path: file.identity for path, file in files.items()})
     folder = prepare_output(plate, job.output, job.layers)
-    run = _Run(job, bench, emit, cancel, plate, sources, outputs, identifier, folder)
+    run = _Run(job, bench, emit, cancel, plate, sources, holdout, outputs, identifier, folder)
     with job_lock(folder):
         people = run.check_consent(files)
         return run.execute(people)
@@ -95,6 +98,7 @@ class _Run:
         cancel: CancelToken,
         plate: Plate,
         sources: Sequence[FrameSource],
+        holdout: ImageSequence | None,
         outputs: Mapping[int, Path],
         identifier: str,
         folder: Path,
@@ -105,6 +109,7 @@ class _Run:
         self.cancel = cancel
         self.plate = plate
         self.sources = sources
+        self.holdout = holdout
         self.outputs = outputs
         self.id = identifier
         self.folder = folder
@@ -149,6 +154,7 @@ class _Run:
         sweep(self.folder)
         sweep(self.folder.parent)
         make_folder(self.folder / THUMBS_FOLDER)
+        sweep(self.folder / THUMBS_FOLDER)
         self.emit(self._start_event())
         faces = faces_for(self.job, self.plate, self.bench, self.folder, self.hashes, self.emit, self.cancel)
         work = self._work(people, faces)
@@ -177,9 +183,7 @@ class _Run:
             person = people[self.job.assignments[index].identity]
             self.emit(note(f"track {track} -> {person.identity.name}"))
         identities = {track: people[self.job.assignments[index].identity].identity for track, index in chosen.items()}
-        holdout = None
-        if self.job.holdout is not None:
-            holdout = (self.job.holdout, open_sequence(self.job.holdout.pattern))
+        holdout = (self.job.holdout, self.holdout) if self.job.holdout and self.holdout else None
         return FrameWork(
             plate=self.plate,
             plan=make_plan(self.plate, identities, faces.tracks),

@@ -11,7 +11,7 @@ from pathlib import Path
 from ..demo.person import PHOTOS
 from ..errors import IdentityError, OutputError
 from ..faces.nets import FaceNets
-from ..identity.file import IdentityFile, read_identity, write_identity
+from ..identity.file import MAX_NAME, IdentityFile, read_identity, write_identity
 from ..identity.photos import PhotoRefusal, make_identity, photo_tools
 from ..identity.text import describe_identity
 from ..provenance.consent import read_consent
@@ -51,8 +51,13 @@ def make_identity_file(
     """
     if path.suffix.lower() != ".fpid":
         raise OutputError(f"{path} is no name for an identity", expected="a name that ends with .fpid", hint="see -o")
-    if not name.strip():
-        raise IdentityError("an identity needs a name", hint="give the person's name first, then the photos")
+    if not (name.strip() and name.isprintable() and len(name) <= MAX_NAME):
+        raise IdentityError(
+            "an identity needs a name",
+            expected=f"one line of 1 to {MAX_NAME} characters",
+            found=repr(name[:MAX_NAME]),
+            hint="give the person's name first, then the photos",
+        )
     record = read_consent(consent) if consent else None
     if record is None and path.exists() and read_identity(path).consent is not None:
         raise OutputError(

@@ -120,7 +120,7 @@ def read_records(path: Path) -> dict[int, FrameRecord]:
     for number, line in enumerate((line for line in lines if line), start=1):
         try:
             document = json.loads(line)
-        except json.JSONDecodeError as error:
+        except (ValueError, RecursionError) as error:  # no JSON, a number of 5,000 digits, [[[[...
             raise ManifestError(f"{path}: line {number} is damaged", found=str(error), hint=hint) from error
         if number == 1:
             if not isinstance(document, dict) or document.get("format") != FORMAT or document.get("version") != VERSION:

@@ -9,16 +9,18 @@ from pathlib import Path
 from ..deliver import check_output_format
 from ..errors import InputError, OutputError
 from ..media.atomic import check_writable, is_temporary, output_error
-from ..media.sequence import is_pattern, output_path
+from ..media.sequence import ImageSequence, is_pattern, output_path
 from ..plate import FrameSource, Plate
 from .spec import job_folder
 
 
-def output_paths(plate: Plate, output: str, sources: Sequence[FrameSource]) -> dict[int, Path]:
+def output_paths(
+    plate: Plate, output: str, sources: Sequence[FrameSource], holdout: ImageSequence | None = None
+) -> dict[int, Path]:
     """The file of each frame.
 
     Raises:
-        OutputError: several frames and no pattern, or an output that is one of the plate's own files.
+        OutputError: several frames and no pattern, or an output that is one of the plate's or the hold-out's own files.
     """
     numbers = [source.number for source in sources]
     if len(numbers) > 1 and not is_pattern(output):
@@ -31,10 +33,12 @@ def output_paths(plate: Plate, output: str, sources: Sequence[FrameSource]) -> d
     originals = {os.path.realpath(plate.sequence.path(frame)) for frame in plate.sequence.frames}
     # A hole of the plate is the plate's too: a held frame written there would pass for footage on the next run.
     originals |= {os.path.realpath(output_path(plate.sequence.pattern, number)) for number in numbers}
+    mattes = {os.path.realpath(path) for path in holdout.files.values()} if holdout else set()
     for path in paths.values():
-        if os.path.realpath(path) in originals:
+        if os.path.realpath(path) in originals | mattes:
             raise OutputError(
-                f"{path} is a file of the plate itself", hint="write somewhere else: the plate is never overwritten"
+                f"{path} is a file of the {'hold-out' if os.path.realpath(path) in mattes else 'plate'} itself",
+                hint="write somewhere else: what a job reads is never overwritten",
             )
     return paths
 

@@ -37,7 +37,7 @@ def _read_job(folder: Path) -> JobReport:
         )
     try:
         document = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise ManifestError(
             f"{path} is damaged", found=str(error), hint="run the job again; finished frames are kept"
         ) from error
