@@ -18,7 +18,7 @@ CROP = 320
 _SURROUND = 1.25
 _WINDOW = (17, 17)
 _PYRAMID = 2
-_RETURN_PX = 0.25
+_RETURN_PX = 0.22
 _ENOUGH = 0.1
 _DETAIL_PX = 8.0
 _CONTRAST_PX = 49
@@ -76,7 +76,8 @@ def _levelled(grey: Picture) -> NDArray[np.uint8]:
         grey: (h, w) float32 0..1.
     """
     fine = grey - cv2.GaussianBlur(grey, (0, 0), _DETAIL_PX)
-    contrast = np.sqrt(cv2.boxFilter(fine * fine, -1, (_CONTRAST_PX, _CONTRAST_PX))) + _NOISE
+    power = cv2.boxFilter(fine * fine, -1, (_CONTRAST_PX, _CONTRAST_PX))
+    contrast = np.sqrt(np.maximum(power, 0.0)) + _NOISE
     return np.clip(fine / contrast * np.float32(40) + np.float32(128), 0, 255).astype(np.uint8)
 
 
