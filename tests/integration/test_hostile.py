@@ -243,3 +243,13 @@ def test_damaged_job_folders(damage: str, cli: Cli, small_plate: str, identity: 
 def test_names_of_people(name: str, cli: Cli, tmp_path: Path) -> None:
     ran = cli("identity", "make", name, tmp_path / "absent.png", "-o", tmp_path / "p.fpid", "--json")
     assert "name" in refused(ran, "IdentityError")
+
+
+def test_two_jobs_share_a_folder(small_plate: str, identity: Path, out: Path) -> None:
+    jobs = [
+        start(("apply", small_plate, "--identity", identity, "-o", out / f"{name}.####.exr"), stdout=subprocess.DEVNULL)
+        for name in ("a", "b")
+    ]
+    assert [job.wait(timeout=120) for job in jobs] == [0, 0]
+    assert [len(list(out.glob(f"{name}.*.exr"))) for name in ("a", "b")] == [6, 6]
+    assert leftovers(out) == []

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ..deliver import check_output_format
 from ..errors import InputError, OutputError
-from ..media.atomic import check_writable, is_temporary, output_error
+from ..media.atomic import check_writable, output_error, remove_abandoned
 from ..media.sequence import ImageSequence, is_pattern, output_path
 from ..plate import FrameSource, Plate
 from .spec import job_folder
@@ -73,14 +73,11 @@ def make_folder(folder: Path) -> None:
 
 
 def sweep(folder: Path) -> int:
-    """Remove what a killed run left half-written in a folder; the number of files. Call it under the job's lock."""
+    """Remove what a killed run left half-written in a folder; the number of files. What runs now stays untouched."""
     try:
-        stale = [path for path in folder.iterdir() if is_temporary(path)]
-        for path in stale:
-            path.unlink(missing_ok=True)
+        return sum(remove_abandoned(path) for path in sorted(folder.iterdir()))
     except OSError as error:
         raise output_error(folder, error) from error
-    return len(stale)
 
 
 def check_range(sources: Sequence[FrameSource]) -> None:

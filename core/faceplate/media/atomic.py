@@ -11,6 +11,7 @@ import errno
 import os
 import re
 import secrets
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -36,6 +37,41 @@ _REASONS: dict[int, tuple[str, str]] = {
     errno.ELOOP: ("the path is a link that points to itself", "remove the link"),
     errno.EIO: ("the disk reported an input/output error", "check the disk or the network share"),
 }
+
+
+if sys.platform == "win32":
+
+    @contextmanager
+    def _in_use(_: Path, *, wait: bool) -> Iterator[None]:
+        yield  # nothing to do: what is being written there cannot be removed
+else:
+    import fcntl
+
+    @contextmanager
+    def _in_use(path: Path, *, wait: bool) -> Iterator[None]:
+        """Mark a file as being written, for the block or until the process dies; the mark binds only our own."""
+        handle = os.open(path, os.O_RDWR)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+            yield
+        finally:
+            os.close(handle)
+
+
+def remove_abandoned(path: Path) -> bool:
+    """Remove a file that a killed `atomic_write` left; not one that another job is writing in the same folder.
+
+    Raises:
+        OSError: it cannot be removed.
+    """
+    if not is_temporary(path):
+        return False
+    try:
+        with _in_use(path, wait=False):
+            path.unlink(missing_ok=True)
+    except (FileNotFoundError, BlockingIOError, PermissionError):
+        return False
+    return True
 
 
 def is_temporary(path: str | os.PathLike[str]) -> bool:
@@ -89,7 +125,7 @@ def check_writable(folder: Path) -> None:
     probe = folder / f".faceplate-tmp-{os.getpid()}-{secrets.token_hex(6)}"
     try:
         os.close(os.open(probe, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
-        probe.unlink()
+        probe.unlink(missing_ok=True)
     except OSError as error:
         raise output_error(folder, error) from error
 
@@ -112,8 +148,9 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
             raise IsADirectoryError(errno.EISDIR, "is a folder")
         os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
         try:
-            yield temporary
-            _replace(temporary, target)
+            with _in_use(temporary, wait=True):
+                yield temporary
+                _replace(temporary, target)
         finally:
             temporary.unlink(missing_ok=True)
     except OSError as error:

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from faceplate.errors import OutputError
-from faceplate.media.atomic import atomic_write, is_temporary, output_error
+from faceplate.media.atomic import atomic_write, is_temporary, output_error, remove_abandoned
 from faceplate.media.exr import read_exr, write_exr
 from faceplate.media.images import write_image
 
@@ -160,3 +160,17 @@ def test_kill_9_in_the_middle_of_writing_leaves_a_whole_file(tmp_path: Path) -> 
         for name in left:
             (tmp_path / name).unlink()
     assert caught_writing, "no kill fell into a write"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="there an open file cannot be removed at all")
+def test_a_file_that_is_being_written_is_not_swept(tmp_path: Path) -> None:
+    with atomic_write(tmp_path / "a.exr") as temporary:
+        temporary.write_bytes(b"half")
+        assert not remove_abandoned(temporary)
+        temporary.write_bytes(b"whole")
+    assert (tmp_path / "a.exr").read_bytes() == b"whole"
+    left = tmp_path / ".faceplate-tmp-1-0123456789ab.exr"
+    left.write_bytes(b"left by a kill")
+    assert remove_abandoned(left)
+    assert not left.exists()
+    assert not remove_abandoned(tmp_path / "a.exr")
