@@ -210,10 +210,10 @@ class _FrameRun:
             return None
         if isinstance(wanted.matte, wire.SlotRef):
             plane, window = matte_of(self.slots.take(wanted.matte), wanted.layer)
-            return fit_holdout("in its slot", plane, window, frame)
+            return fit_holdout("in its slot", plane, window, frame, frame.display_window)
         path = requests.file_path(wanted.matte, self.home.roots)
-        plane, window = read_matte(path, wanted.layer)
-        return fit_holdout(str(path), plane, window, frame)
+        plane, window, raster = read_matte(path, wanted.layer)
+        return fit_holdout(str(path), plane, window, frame, raster)
 
     # Working and delivering
 

@@ -158,7 +158,7 @@ def outside_bits(shot: BenchShot, person: Path, bench: Workbench, folder: Path) 
     differing = compared = 0
     for number in shot.plate.sequence.frames:
         written = out / f"out.{number:04d}.exr"
-        matte, _ = read_matte(written, "matte")
+        matte, *_ = read_matte(written, "matte")
         before = shot.frames[number].pixels.view(np.uint16)
         after = read_image(written, number).pixels.view(np.uint16)
         outside = matte == 0

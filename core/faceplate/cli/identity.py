@@ -8,9 +8,8 @@ from typing import Annotated
 
 import typer
 
-from ..errors import IdentityError
 from . import options
-from .show import print_error
+from .show import print_warning
 
 app = typer.Typer(help="Identity files: make one from photos, show one.", no_args_is_help=True)
 
@@ -31,8 +30,7 @@ def make(
     with bench.nets:
         made = make_identity_file(name, photos, consent, output or Path(f"{name}.fpid"), bench)
     for refusal in made.refusals:
-        hint = "the identity was made without it"
-        print_error(IdentityError(f"{refusal.path} was refused: {refusal.reason}", hint=hint), as_json=json)
+        print_warning(f"{refusal.path} was not used: {refusal.reason}", as_json=json)
     _print(made.path, show_identity_file(made.path), as_json=json)
     return 0
 

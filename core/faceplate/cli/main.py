@@ -119,6 +119,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except typer.Abort:
         return Cancelled.exit_code
     except TyperException as error:
+        if not error.format_message():  # only the help was asked for, by giving nothing
+            return InputError.exit_code
         hint = "faceplate --help shows the commands, faceplate COMMAND --help their options"
         _tell(InputError(error.format_message(), hint=hint), as_json=as_json)
         return 2

@@ -88,10 +88,12 @@ class TerminalReporter:
         if stage not in self._tasks:
             self._tasks[stage] = (self._progress.add_task(stage, total=total, rate=0.0), time.monotonic())
         task, started = self._tasks[stage]
-        elapsed = max(time.monotonic() - started, 1e-3)
-        self._progress.update(task, completed=done, total=total, rate=done / elapsed)
+        # The first event comes when a frame is done already, so that one does not count.
+        rate = (done - 1) / max(time.monotonic() - started, 1e-3)
+        self._progress.update(task, completed=done, total=total, rate=rate)
         if done == total and not self.console.is_terminal:
-            self.console.print(f"{stage}: {total} frames, {done / elapsed:.1f} frames/s")
+            told = f", {rate:.1f} frames/s" if done > 2 else ""
+            self.console.print(f"{stage}: {total} {'frame' if total == 1 else 'frames'}{told}")
 
 
 def reporter(*, as_json: bool) -> Reporter:
@@ -104,6 +106,14 @@ def describe(error: Mapping[str, Any]) -> str:
     parts = [str(error["message"])]
     parts += [f"{word} {error[word]}" for word in ("expected", "found") if error.get(word)]
     return "; ".join(parts)
+
+
+def print_warning(text: str, *, as_json: bool) -> None:
+    """Something that the user should know, beside a result that is there."""
+    if as_json:
+        print(json.dumps({"event": "warning", "text": text}, ensure_ascii=False))
+        return
+    Console(stderr=True, highlight=False, soft_wrap=True).print(f"[yellow]warning:[/yellow] {escape(text)}")
 
 
 def print_error(error: FaceplateError, *, as_json: bool) -> None:

@@ -78,7 +78,8 @@ def _levelled(grey: Picture) -> NDArray[np.uint8]:
     fine = grey - cv2.GaussianBlur(grey, (0, 0), _DETAIL_PX)
     power = cv2.boxFilter(fine * fine, -1, (_CONTRAST_PX, _CONTRAST_PX))
     contrast = np.sqrt(np.maximum(power, 0.0)) + _NOISE
-    return np.clip(fine / contrast * np.float32(40) + np.float32(128), 0, 255).astype(np.uint8)
+    level = fine / contrast * np.float32(40) + np.float32(128)
+    return np.asarray(np.clip(level, 0, 255).astype(np.uint8))
 
 
 def point_flow(

@@ -21,7 +21,8 @@ from ..deliver import Delivery
 from ..errors import ConsentError, FaceplateError
 from ..faces.choose import resolve_assignments
 from ..faces.shot import ShotFaces
-from ..job import FINISHED, FrameState
+from ..job import FINISHED, FrameState, HoldOut
+from ..media.matte import read_matte
 from ..media.sequence import ImageSequence, open_sequence
 from ..pipeline import FacePipeline
 from ..plate import FrameSource, Plate, open_plate
@@ -42,6 +43,8 @@ from .people import Person, check_people, identity_lines, read_people, unchecked
 from .plan import make_plan
 from .reporting import MANIFEST_FILE, THUMBS_FOLDER, write_job, write_report
 from .spec import ApplyJob, JobOutcome, Workbench, digest, job_id
+
+_MOSTLY_COVERED = 0.5
 
 
 def run_apply(job: ApplyJob, bench: Workbench, emit: Emit, cancel: CancelToken) -> JobOutcome:
@@ -74,6 +77,13 @@ def run_apply(job: ApplyJob, bench: Workbench, emit: Emit, cancel: CancelToken) 
     with job_lock(folder):
         people = run.check_consent(files)
         return run.execute(people)
+
+
+def _covered(frame: int, face: Mapping[str, Any]) -> str:
+    return (
+        f"frame {frame}, track {face['track']}: {face['occluded']:.0%} of the face counts as covered and stays the "
+        "plate; if nothing is in front of it, check the landmarks or run with --set occluders=off"
+    )
 
 
 def make_engine(name: str, bench: Workbench) -> Engine:
@@ -184,6 +194,8 @@ class _Run:
             self.emit(note(f"track {track} -> {person.identity.name}"))
         identities = {track: people[self.job.assignments[index].identity].identity for track, index in chosen.items()}
         holdout = (self.job.holdout, self.holdout) if self.job.holdout and self.holdout else None
+        if holdout is not None:
+            self._look_at_holdout(*holdout)
         return FrameWork(
             plate=self.plate,
             plan=make_plan(self.plate, identities, faces.tracks),
@@ -199,6 +211,13 @@ class _Run:
             thumbs_folder=self.folder / THUMBS_FOLDER,
             hashes=self.hashes,
         )
+
+    def _look_at_holdout(self, holdout: HoldOut, sequence: ImageSequence) -> None:
+        """Refuse a layer that is not there before the first frame, and say when a matte holds nothing."""
+        first = sequence.path(sequence.frames[0])
+        plane, *_ = read_matte(first, holdout.layer)
+        if plane.max() == 0:
+            self.emit(warning(f"the hold-out is black in {first}; a layer is named as --holdout PATTERN:LAYER"))
 
     def _attributes(self, people: Mapping[Path, Person]) -> dict[str, Any]:
         """What all frames say; `FrameWork` adds the number and the settings of each."""
@@ -243,6 +262,9 @@ class _Run:
             manifest.add(record)
             counts[record.state.value] += 1
             self.emit(self._frame_event(record, work))
+            for face in record.facts.get("faces", ()):
+                if face["occluded"] > _MOSTLY_COVERED:
+                    self.emit(warning(_covered(record.frame, face)))
             self.emit(progress("swap", done, len(todo)))
         return counts
 
@@ -338,10 +360,11 @@ class _Run:
         page = write_report(self.folder, base)
         outcome = JobOutcome(state, dict(counts), failed, self.folder)
         said = ", ".join(f"{number} {name}" for name, number in counts.items()) or "nothing to do"
+        word = "finished" if state == "done" else state
         self.emit(
             {
                 "event": "done",
-                "text": f"{state}: {said}\n  frames  {self.job.output}\n  report  {page}",
+                "text": f"{word}: {said}\n  frames  {self.job.output}\n  report  {page}",
                 "state": state,
                 "counts": outcome.counts,
                 "failed": {str(frame): dict(error) for frame, error in failed.items()},

@@ -20,7 +20,7 @@ from ..frame import Box, Frame
 from ..job import FINISHED, FrameState, HoldOut, KeyedSettings, SwapSettings
 from ..media.atomic import atomic_write
 from ..media.matte import read_matte
-from ..media.sequence import ImageSequence
+from ..media.sequence import ImageSequence, is_pattern
 from ..pipeline import FacePipeline, FaceTask, SwappedFrame
 from ..plate import FrameSource, Plate
 from ..provenance.attributes import settings_hash
@@ -77,10 +77,10 @@ class FrameWork:
         )
 
     def holdout_path(self, source: FrameSource) -> Path:
-        """The hold-out's file for a frame; a lone picture holds for all frames."""
+        """The hold-out's file for a frame; one that was named without a pattern holds for all frames."""
         assert self.holdout is not None
-        sequence = self.holdout[1]
-        return sequence.path(sequence.frames[0] if len(sequence.frames) == 1 else source.source)
+        asked, sequence = self.holdout
+        return sequence.path(source.source if is_pattern(asked.pattern) else sequence.frames[0])
 
     def is_current(self, source: FrameSource, record: FrameRecord | None) -> bool:
         """Whether an earlier run's output is there, whole and not stale."""
@@ -144,8 +144,8 @@ class FrameWork:
         if self.holdout is None:
             return None
         path = self.holdout_path(source)
-        plane, window = read_matte(path, self.holdout[0].layer)
-        return fit_holdout(str(path), plane, window, frame)
+        plane, window, raster = read_matte(path, self.holdout[0].layer)
+        return fit_holdout(str(path), plane, window, frame, raster)
 
     def _write_thumbs(self, number: int, frame: Frame, swapped: SwappedFrame) -> None:
         step = max(1, frame.data_window.width // 640)
@@ -207,7 +207,7 @@ def face_tasks(plan: ShotPlan, frame: int, settings: SwapSettings) -> list[tuple
     ]
 
 
-def fit_holdout(name: str, plane: NDArray[np.float32], window: Box, frame: Frame) -> NDArray[np.float32]:
+def fit_holdout(name: str, plane: NDArray[np.float32], window: Box, frame: Frame, raster: Box) -> NDArray[np.float32]:
     """A matte that covers `window` over the data window of a frame: (H, W) float32, 0 where it says nothing.
 
     Args:
@@ -215,19 +215,20 @@ def fit_holdout(name: str, plane: NDArray[np.float32], window: Box, frame: Frame
         plane: (h, w) 0..1.
         window: what `plane` covers.
         frame: of the plate.
+        raster: display window of the matte, which has to be the plate's.
 
     Raises:
         FrameMismatchError: the matte is of another raster.
     """
-    full = np.zeros((frame.data_window.height, frame.data_window.width), np.float32)
-    common = window.intersect(frame.data_window)
-    if not window.contains(frame.display_window) and common != window:
+    if raster != frame.display_window:
         raise FrameMismatchError(
             f"the hold-out {name} does not fit the plate",
             expected=f"the plate's raster {frame.display_window}",
-            found=f"window {window}",
+            found=f"{raster}",
             hint="render the matte at the plate's size",
         )
+    full = np.zeros((frame.data_window.height, frame.data_window.width), np.float32)
+    common = window.intersect(frame.data_window)
     rows, columns = common.slices(frame.data_window)
     full[rows, columns] = plane[common.slices(window)]
     return full

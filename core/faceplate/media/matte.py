@@ -20,7 +20,7 @@ def _channel(names: list[str], layer: str) -> int | None:
     return next((names.index(name) for name in wanted if name in names), None)
 
 
-def read_matte(path: Path, layer: str = "") -> tuple[NDArray[np.float32], Box]:
+def read_matte(path: Path, layer: str = "") -> tuple[NDArray[np.float32], Box, Box]:
     """A matte as its file holds it.
 
     Args:
@@ -28,7 +28,7 @@ def read_matte(path: Path, layer: str = "") -> tuple[NDArray[np.float32], Box]:
         layer: channel or layer name, "" for the alpha, else the first channel.
 
     Returns:
-        ((H, W) float32, NaN as 0, clipped to 0..1; the data window it covers).
+        ((H, W) float32, NaN as 0, clipped to 0..1; the data window it covers; the display window).
 
     Raises:
         ImageReadError: absent or damaged.
@@ -50,7 +50,9 @@ def read_matte(path: Path, layer: str = "") -> tuple[NDArray[np.float32], Box]:
                 if pixels is None:
                     raise ImageReadError(f"{path} is damaged", found=opened.geterror(), hint="render the matte again")
                 plane = np.clip(np.nan_to_num(pixels[..., 0], nan=0.0), 0.0, 1.0)
-                return plane, Box(spec.x, spec.y, spec.x + spec.width, spec.y + spec.height)
+                data = Box(spec.x, spec.y, spec.x + spec.width, spec.y + spec.height)
+                full = (spec.full_x, spec.full_y, spec.full_x + spec.full_width, spec.full_y + spec.full_height)
+                return plane, data, Box(*full)
             part += 1
     finally:
         opened.close()
