@@ -201,8 +201,9 @@ class Handlers:
         if mine >= self.card.limits.jobs:
             raise Refused("limit", f"{mine} jobs of this client are open", hint="wait for some of them, or cancel them")
         job = Job(message, who, self.clients[who].name)
-        self.jobs[job.id] = job
-        self._send(who, wire.Accepted(job.id, self.worker.add(job)))
+        ahead = self.worker.add(job)
+        self.jobs[job.id] = job  # its messages come through this thread's own inbox, so not before this line
+        self._send(who, wire.Accepted(job.id, ahead))
 
     def _again(self, who: bytes, job: Job) -> None:
         """A submission that came twice, over a new connection: the same job."""

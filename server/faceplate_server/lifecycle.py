@@ -7,6 +7,7 @@ import logging
 import os
 import secrets
 import signal
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -31,6 +32,8 @@ from .worker import OpenBench, Worker
 log = logging.getLogger(__name__)
 
 _SWEEP_S = 5.0
+_SWITCH_S = 0.0005
+"""How long a working thread may keep the loop's thread from answering; Python's own 5 ms is a third of a frame."""
 _SOCKET_PATH = 103
 """Bytes that the path of a Unix socket may have; macOS allows the least."""
 
@@ -80,6 +83,7 @@ class Server:
                 f"a server called {self.place.name!r} runs already",
                 hint="`faceplate status` shows it; --name starts one beside it",
             )
+        sys.setswitchinterval(_SWITCH_S)
         with lock, self._signals():
             swept = sweep(self.place.folder)
             log.info("Faceplate %s server %r starts, process %d", __version__, self.place.name, os.getpid())

@@ -19,9 +19,9 @@ class _Waiting:
 class FrameTurns:
     """Hands out turns, one a frame, to the threads of all jobs.
 
-    An interactive frame begins at once, unless as many interactive ones are at work already. A batch frame begins when
-    fewer than `slots` frames are at work and no interactive one waits; among batch frames the client that was served
-    least goes first. A client that comes later is not owed what others had before.
+    An interactive frame begins at once, unless as many interactive ones are at work already. Batch frames have the
+    `slots`, and fewer of them beside interactive frames; among batch frames the client that was served least goes
+    first. A client that comes later is not owed what others had before.
 
     Args:
         slots: frames at work at once.
@@ -92,4 +92,10 @@ class FrameTurns:
             return False
         if me.interactive:
             return self._at_work[True] < self.slots
-        return sum(self._at_work.values()) < self.slots and not any(one.interactive for one in self._waiting)
+        return self._at_work[False] < self._batch_slots() and not any(one.interactive for one in self._waiting)
+
+    def _batch_slots(self) -> int:
+        """Batch frames at once: all slots, less two for each interactive frame, so that it has a core to itself."""
+        if not self._at_work[True]:
+            return self.slots
+        return max(min(1, self.slots - 1), self.slots - 2 * self._at_work[True])

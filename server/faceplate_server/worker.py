@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import os
+import sys
 import threading
 import time
 from collections import Counter
@@ -32,6 +34,8 @@ from .turns import FrameTurns
 from .warm import WarmCache, WarmMapping
 
 log = logging.getLogger(__name__)
+
+_BATCH_NICE = 5
 
 Tell = Callable[[Job, Any], None]
 """Takes a message of a job, from any thread. The job's last message is its end."""
@@ -129,6 +133,8 @@ class Worker:
 
     def _work(self, lane: Lane) -> None:
         queue = self.queues[lane]
+        if lane != "interactive frames":
+            _step_back()
         while True:
             job = queue.take()
             if job is None:
@@ -205,6 +211,14 @@ class Worker:
             job.client + job.owner.hex(), interactive=job.interactive, given_up=lambda: job.token.is_cancelled
         )
         return dataclasses.replace(self.bench, nets=self._pools[commercial], turn=turn)
+
+
+def _step_back() -> None:
+    """Let interactive frames, and the artist's other programs, have the cores first. On Linux a thread has a priority
+    of its own, and the threads that it starts inherit it; elsewhere that would be the whole process's.
+    """
+    if sys.platform == "linux":
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _BATCH_NICE)
 
 
 class _Events:

@@ -81,6 +81,19 @@ def test_interactive_overtakes_batch_and_needs_no_free_slot() -> None:
     frames.join()
 
 
+def test_fewer_batch_frames_beside_an_interactive_one() -> None:
+    turns = FrameTurns(5)
+    frames = Frames(turns)
+    frames.add("artist", interactive=True)
+    for _ in range(6):
+        frames.add("batch")
+    wait(lambda: len(frames.began) == 4)
+    assert turns._at_work == {True: 1, False: 3}
+    frames.finish(1, begun=6)  # the artist's
+    assert turns._at_work == {True: 0, False: 5}
+    frames.join()
+
+
 def test_clients_are_served_in_turn_whatever_the_length_of_their_jobs() -> None:
     turns = FrameTurns(1)
     frames = Frames(turns)
