@@ -43,8 +43,8 @@ def _timed(work: Callable[[], object]) -> float:
 def frame_cost(spec: DemoPlateSpec, identity: Identity, bench: Workbench, folder: Path, runs: int) -> Figures:
     """Compute of one frame over EXR zip read and write of that frame, one thread each, interleaved.
 
-    Compute is all but file I/O: the frame's share of the analysis, and the swap from the plate's pixels in memory to
-    the result's. I/O is the plate as it lies on disk, RGBA half.
+    Compute is all but file I/O: the frame's share of the analysis of the shot, searches included, and the swap from the
+    plate's pixels in memory to the result's. I/O is the plate as it lies on disk, RGBA half.
     """
     shot = make_shot(spec, folder, bench)
     nets = FaceNets.load(bench.nets)
