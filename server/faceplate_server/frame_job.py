@@ -281,6 +281,11 @@ class _FrameRun:
             self._check_file(path, self.files, delivery)
             write_frame(path, self.files, frame, swapped, delivery)
             return
+        if frame.colour_space != self.bench.config.scene_linear:
+            raise OutputError(
+                f"a frame in {frame.colour_space} would be taken for {self.bench.config.scene_linear} in {path.name}",
+                hint="take the result in a slot, or send the plate in the scene_linear space",
+            )
         _write_from_slot(path, frame, swapped, delivery)
 
     def _check_file(self, path: Path, plate: Plate, delivery: Delivery) -> None:

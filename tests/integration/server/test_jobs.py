@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -158,6 +159,32 @@ def test_a_frame_alone_says_so_and_goes_back_into_its_own_slot(
     changed = (got != pixels).any(-1)
     assert 0 < changed.sum() < changed.size / 2
     assert set(end.timings_ms) == {"read", "faces", "swap", "write", "total"}
+
+
+def test_a_slot_into_a_file_has_the_slots_pixels(
+    server: Running, small: SyntheticPlate, identity: Path, tmp_path: Path
+) -> None:
+    pixels = np.ascontiguousarray(small.frame(1003), np.float32)
+    header = FrameHeader(pixels.shape[1], pixels.shape[0], ("R", "G", "B"), colour_space=LINEAR)
+    person = (wire.Assignment(str(identity)),)
+    file = wire.FileRef(str(tmp_path / "o.exr"))
+    with server.client() as client, server.ring(1, header.nbytes) as ring:
+        plate = ring.put(header, pixels)
+        layers = (wire.LayerWanted("matte"),)
+        client.result(client.submit_frame(frame=1, plate=plate, output=file, assignments=person, layers=layers), 60)
+        assert ring.result(plate)[0] is None
+        ring.release(plate.slot)
+        plate = ring.put(header, pixels)
+        client.result(client.submit_frame(frame=1, plate=plate, assignments=person), 60)
+        got = np.array(as_array(header, ring.result(plate)[1]))
+        ring.release(plate.slot)
+        plate = ring.put(dataclasses.replace(header, colour_space="lin_rec709_scene"), pixels)
+        with pytest.raises(ServerError) as caught:
+            client.result(client.submit_frame(frame=1, plate=plate, output=file, assignments=person), 60)
+        assert caught.value.type == "OutputError"
+    image = read_image(tmp_path / "o.exr")
+    assert image.pixels[..., :3].tobytes() == got.tobytes()
+    assert (got != pixels).any()
 
 
 def test_an_encoded_slot_keeps_every_bit_outside_the_matte(
