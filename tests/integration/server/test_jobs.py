@@ -11,10 +11,11 @@ import pytest
 
 from faceplate.colour.spaces import ColourConfig
 from faceplate.media.read import read_image
-from faceplate_client import FrameHeader, wire
+from faceplate_client import FrameHeader, Place, wire
 from faceplate_client.errors import ServerError
 from faceplate_client.slot_header import FrameType
 from faceplate_client.slots import as_array
+from faceplate_server.remote import find_runner
 from tests.integration.conftest import Cli, outputs
 from tests.integration.server.conftest import Running
 from tests.support.plates import SyntheticPlate
@@ -65,6 +66,25 @@ def test_apply_on_the_server_equals_apply_here(
     assert ran.event("done")["counts"] == {"done": 6}
     assert cli(*words, "--server", server.address).event("done")["counts"] == {"kept": 6}
     assert cli(*words, "--server", "off").event("done")["counts"] == {"kept": 6}
+
+
+def test_auto_takes_a_server_that_gives_the_same_and_none_else(
+    server: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OCIO", raising=False)
+    monkeypatch.setattr("faceplate_server.remote.Place", lambda: server.place)
+    assert find_runner("auto", "cpu") is not None
+    assert find_runner("auto", "cuda") is None
+    monkeypatch.setenv("OCIO", "ocio://default")
+    assert find_runner("auto", "cpu") is None
+    monkeypatch.delenv("OCIO")
+    monkeypatch.setattr("faceplate_server.remote.__version__", "0.0.0")
+    assert find_runner("auto", "cpu") is None
+
+
+def test_auto_without_a_server_works_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("faceplate_server.remote.Place", lambda: Place(tmp_path / "none"))
+    assert find_runner("auto", "cpu") is None
 
 
 def test_apply_on_the_server_has_the_same_errors(cli: Cli, server: Running, identity: Path, tmp_path: Path) -> None:
