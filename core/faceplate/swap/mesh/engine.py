@@ -20,7 +20,7 @@ from ...job import SwapSettings
 from ..base import FaceCrop, FaceResult
 from .facing import facing
 from .fields import Enlarger, mean_around, sample, shrink, smoothstep, uv_grid
-from .light import light_gain, match_detail
+from .light import hold_lips, light_gain, match_detail
 from .occlusion import Evidence, along_lines, occluder, refine
 from .prepared import ZONE_ORDER, Prepared, prepare
 from .raster import draw, ring_triangles, spill, with_ring
@@ -171,8 +171,10 @@ def _swap_one(crop: FaceCrop, prepared: Prepared) -> FaceResult:
         else warp(view, flow.moved, flow.drawn, place.face_px / place.step, place.aspect, place.step, enlarge)
     )
     coarse_ground = coarse_view if move is None else shrink(ground, place.step)
-    bare = core * (1.0 - blocked) * (1.0 - masks["features"])
-    stops = _light(place, flow.edge, source, bare, ground, coarse_ground, settings, enlarge)
+    clear = core * (1.0 - blocked)
+    lips = masks["lips"]
+    skin = torch.stack([clear * (1.0 - masks["features"]), flow.edge, lips, clear * lips * (1.0 - masks["mouth"])])
+    stops = _light(place, skin, source, ground, coarse_ground, settings, enlarge)
     if warp_matte is not None:
         core_fine = result.matte_core[place.rows, place.columns]
         torch.lerp(ground, source, core_fine, out=source)
@@ -366,18 +368,22 @@ def _mapped(
 
 def _light(
     place: _Place,
-    edge: torch.Tensor,
+    skin: torch.Tensor,
     source: torch.Tensor,
-    bare: torch.Tensor,
     ground: torch.Tensor,
     coarse_ground: torch.Tensor,
     settings: SwapSettings,
     enlarge: Enlarger,
 ) -> float:
-    """Put `source` into the plate's light, in place; returns the mean gain in stops."""
+    """Put `source` into the plate's light, in place; returns the mean gain in stops.
+
+    `skin` is bare skin, distance from the edge, lips, and what shows of the lips on both.
+    """
     step, face_px = 2 * place.step, place.face_px / (2 * place.step)  # light is smooth: half the coarse grid will do
-    bare, edge = shrink(torch.stack([bare, edge]), 2)
-    gain = light_gain(shrink(coarse_ground, 2), shrink(source, step), bare, edge, face_px, place.aspect)
+    bare, edge, lips, shown = shrink(skin, 2)
+    seen, made = shrink(coarse_ground, 2), shrink(source, step)
+    gain = light_gain(seen, made, bare, edge, face_px, place.aspect)
+    gain = hold_lips(gain, seen, made, lips, shown, face_px, place.aspect)
     if settings.colour < 1:
         gain = gain.pow(settings.colour)
     for rows in enlarge.strips(source):

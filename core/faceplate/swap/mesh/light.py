@@ -12,6 +12,8 @@ _EDGE_BAND = 0.16
 _HIGHLIGHT = 0.05
 """Sigma that tells a highlight from a face that is blown out as a whole."""
 _CLIPPED = (0.80, 0.98)
+_LIPS_DARKEST = 0.6
+"""The least share of the gain that is left to lips."""
 _DETAIL_REACH = 0.07
 """Sigma over which detail is measured, fraction of the face width."""
 _LEAST_GRAIN = 0.5
@@ -55,6 +57,36 @@ def light_gain(
 
     inner = smoothstep(0.0, _EDGE_BAND, edge)
     return torch.lerp(gain(_NARROW), gain(_WIDE), inner)
+
+
+def hold_lips(
+    gain: torch.Tensor,
+    view: torch.Tensor,
+    source: torch.Tensor,
+    lips: torch.Tensor,
+    weight: torch.Tensor,
+    face_px: float,
+    aspect: float,
+) -> torch.Tensor:
+    """The gain without what a beard adds to it on the lips: stubble under a clean-shaven plate's light asks for more
+    gain than there is light, and lips without stubble would shine in it. So they get no brighter than the plate's.
+
+    Args:
+        gain: (3, h, w) of `light_gain`.
+        view, source: (3, h, w) linear light.
+        lips: (h, w) 0..1, lips with their surroundings.
+        weight: (h, w) 0..1, where both show lips and not what is between or before them.
+        face_px: face width in rows of this grid.
+        aspect: width / height of a sample.
+
+    Returns:
+        (3, h, w) > 0; the balance of the channels stays.
+    """
+    seen, lit = (view.mean(0) * weight, (source * gain).mean(0) * weight)
+    floor = 0.02 * seen.sum() / weight.sum().clamp(min=1e-3) + 1e-9
+    over, under = blur(torch.stack([seen, lit]), _NARROW * face_px, aspect) + floor
+    share = (over / under).clamp(_LIPS_DARKEST, 1.0)
+    return gain * torch.lerp(torch.ones_like(share), share, lips)
 
 
 def _unclipped(view: torch.Tensor, weight: torch.Tensor, face_px: float, aspect: float) -> torch.Tensor:

@@ -22,6 +22,9 @@ _HAIR_REACH, _AS_HAIR = 18, 4.0
 _STRAND, _RIM = (0.7, 1.2), (1.3, 2.0)
 """Stops by which something thin is darker than what lies around it: between them a strand of hair on the forehead
 rises, and a rim of glasses in the middle of the face, where folds are dark too."""
+_SHADE = (0.06, 0.11)
+"""Distance from hair over the forehead, fraction of the face width, at which skin begins to count and counts in full:
+what lies closer carries the hair's shadow and edge, which belong to that hairstyle and not to the skin."""
 
 
 def skin_mask(picture: Image, landmarks: Points, matte: Mask | None = None) -> Mask:
@@ -55,7 +58,9 @@ def skin_mask(picture: Image, landmarks: Points, matte: Mask | None = None) -> M
     mask *= 1.0 - _thin_dark(small, parts["exposed"]) * np.maximum(parts["exposed"], parts["sockets"])
     reach = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (7, 7))
     mask[:] = cv2.erode(mask, reach)
-    mask = np.maximum(mask, parts["own"] * (parts["face"] > 0.5) * ~_overgrown(mask, distance, parts))
+    patch = _patches(mask, parts)
+    mask *= 1.0 - _under_hair(patch) * parts["exposed"] * parts["sockets"]
+    mask = np.maximum(mask, parts["own"] * (parts["face"] > 0.5) * ~_overgrown(patch, distance))
     if person is not None:
         mask = mask * np.clip(person * 2.0, 0.0, 1.0)
     mask = softened(mask, 2.0)
@@ -151,18 +156,29 @@ def _without_holes(kept: NDArray[np.bool_], parts: dict[str, Mask]) -> NDArray[n
     return kept
 
 
-def _overgrown(mask: Mask, distance: Image, parts: dict[str, Mask]) -> NDArray[np.bool_]:
-    """Where hair runs on over a brow or an eye: what is as foreign to skin as hair is, joined to a large patch of it,
-    and no farther from it than _HAIR_REACH. A brow with skin between itself and the fringe stays whole.
-    """
+def _patches(mask: Mask, parts: dict[str, Mask]) -> NDArray[np.bool_]:
+    """The large patches of the face that are no skin, brows, eyes, lips and nostrils apart."""
     gone = (parts["face"] > 0.5) & (mask < 0.5) & (parts["own"] < 0.5)
     count, names, stats, _ = cv2.connectedComponentsWithStats(gone.astype(np.uint8), connectivity=4)
     limit = _HOLE_SHARE * float((parts["face"] > 0.5).sum())
-    large = [name for name in range(1, count) if stats[name, cv2.CC_STAT_AREA] > limit]
-    patch = np.isin(names, large)
+    return np.isin(names, [name for name in range(1, count) if stats[name, cv2.CC_STAT_AREA] > limit])
+
+
+def _under_hair(patch: NDArray[np.bool_]) -> Mask:
+    """1 on and next to what is no skin, falling to 0 over _SHADE."""
+    if not patch.any():
+        return np.zeros(patch.shape, np.float32)
+    apart = cv2.distanceTransform((~patch).astype(np.uint8), cv2.DIST_L2, 5) / _WORK_FACE
+    return np.asarray(1.0 - np.clip((apart - _SHADE[0]) / (_SHADE[1] - _SHADE[0]), 0.0, 1.0), np.float32)
+
+
+def _overgrown(patch: NDArray[np.bool_], distance: Image) -> NDArray[np.bool_]:
+    """Where hair runs on over a brow or an eye: what is as foreign to skin as hair is, joined to a large patch of it,
+    and no farther from it than _HAIR_REACH. A brow with skin between itself and the fringe stays whole.
+    """
     # the erosion of the mask left a seam between patch and zone: one wider step over it, then only through hair
     foreign = distance > _AS_HAIR
-    patch |= _grown(patch, 4) & foreign
+    patch = patch | (_grown(patch, 4) & foreign)
     for _ in range(_HAIR_REACH):
         patch |= _grown(patch, 1) & foreign
     return _grown(patch, 2)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache
 
 import cv2
@@ -27,6 +27,7 @@ class Zones:
     Attributes:
         eyes: between the lids.
         mouth: inside the lips.
+        lips: the lips with a margin and what is inside them.
         features: brows, eyes, lips, nostrils with a margin: what is no bare skin on anybody.
         own: brows, eyes, lips, nostrils without a margin: on the person whatever their colour.
         cheeks: bare skin in nearly every picture.
@@ -36,6 +37,7 @@ class Zones:
 
     eyes: Mask
     mouth: Mask
+    lips: Mask
     features: Mask
     own: Mask
     cheeks: Mask
@@ -77,6 +79,7 @@ def zones() -> Zones:
     made = Zones(
         eyes=_polygons(t.RIGHT_EYE, t.LEFT_EYE, grow=0.004, soft=0.006),
         mouth=_polygons(t.INNER_LIPS, grow=0.004, soft=0.006),
+        lips=_polygons(t.OUTER_LIPS, hull=True, grow=0.020, soft=0.010),
         features=features,
         own=np.maximum(
             _polygons(t.RIGHT_BROW, t.LEFT_BROW, hull=True, grow=0.012, soft=0.004),
@@ -86,8 +89,8 @@ def zones() -> Zones:
         exposed=np.maximum(_polygons(_FOREHEAD, soft=0.012), band).astype(np.float32) * (1 - features),
         sockets=np.clip((0.50 - v) / 0.05, 0.0, 1.0).astype(np.float32),
     )
-    for mask in (made.eyes, made.mouth, made.features, made.own, made.cheeks, made.exposed, made.sockets):
-        mask.flags.writeable = False
+    for field in fields(made):
+        getattr(made, field.name).flags.writeable = False
     return made
 
 
