@@ -37,6 +37,7 @@ def open_workbench(*, device: str, threads: int, commercial: bool = False) -> Wo
     """
     import cv2
     import torch
+    from threadpoolctl import threadpool_limits
 
     from ..colour.spaces import ColourConfig
     from ..jobs.spec import Workbench
@@ -45,6 +46,7 @@ def open_workbench(*, device: str, threads: int, commercial: bool = False) -> Wo
     nets = SessionPool(device=device, threads=1, commercial=commercial)
     torch.set_num_threads(1)
     cv2.setNumThreads(1)
+    threadpool_limits(1, user_api="blas")
     return Workbench(ColourConfig.open(), nets, threads or _usable_cores() + 1)
 
 
