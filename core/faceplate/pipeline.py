@@ -22,6 +22,7 @@ from .colour.model_view import carry_back, decode_display, encode_display, to_li
 from .colour.spaces import ColourConfig
 from .colour.transform import ColourTransform
 from .composite import Composite
+from .errors import SidecarError
 from .face import Appearance, Identity, Observation
 from .frame import Box, Frame, Pixels
 from .job import SwapSettings
@@ -30,6 +31,8 @@ from .swap.base import Engine, FaceCrop, FaceResult
 from .swap.comp import final_matte
 
 Plane = NDArray[np.float32]
+
+_WIDEST = 8
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -200,6 +203,14 @@ class FacePipeline:
     def _window(self, frame: Frame, task: FaceTask) -> Box:
         if task.settings.strength == 0:
             return Box(0, 0, 0, 0)
+        longest = max(frame.display_window.width, frame.display_window.height)
+        if task.observation.width_px > _WIDEST * longest:
+            raise SidecarError(
+                f"the face of track {task.track} in frame {task.observation.frame} cannot be in this picture",
+                expected=f"a width up to {_WIDEST} times the picture's",
+                found=f"{task.observation.width_px:.0f} px in {longest}",
+                hint="correct the landmarks in the sidecar, or delete the frame's line",
+            )
         return self.engine.window(task.observation.landmarks, task.settings).intersect(frame.data_window)
 
     def _upload(self, frame: Frame, window: Box) -> torch.Tensor:

@@ -32,6 +32,10 @@ _MOST_PACKED = 4_000_000
 T = TypeVar("T")
 
 
+_MOST_DIGITS = 18
+_MOST_FRAMES = 10_000_000
+
+
 def parse_shot(text: str, name: str) -> ShotFaces:
     """The shot in the text of a sidecar.
 
@@ -78,8 +82,13 @@ def _load(text: str, name: str) -> dict[str, Any]:
             raise SidecarError(f"{name} has the key {twice!r} twice in one place", hint="keep one of them")
         return table
 
+    def whole(digits: str) -> int:
+        if len(digits) > _MOST_DIGITS:
+            raise SidecarError(f"{name} holds a number of {len(digits)} digits", expected="numbers that mean something")
+        return int(digits)
+
     try:
-        document = json.loads(text, parse_constant=refuse, object_pairs_hook=unique)
+        document = json.loads(text, parse_constant=refuse, parse_int=whole, object_pairs_hook=unique)
     except json.JSONDecodeError as error:
         raise SidecarError(
             f"{name} is broken in line {error.lineno}, column {error.colno}",
@@ -154,7 +163,10 @@ def _frames(document: _Field) -> tuple[int, ...]:
         first, dash, last = part[1:].partition("-")
         try:
             start = int(part[:1] + first)
-            frames.extend(range(start, (int(last) if dash else start) + 1))
+            end = int(last) if dash else start
+            if end - start > _MOST_FRAMES:
+                raise document.wrong("frames", f"at most {_MOST_FRAMES} frames", repr(text))
+            frames.extend(range(start, end + 1))
         except ValueError as error:
             raise document.wrong("frames", 'ranges such as "1001-1010,1015"', repr(text)) from error
     if frames != sorted(set(frames)):

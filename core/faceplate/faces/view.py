@@ -169,7 +169,9 @@ class LinearPlateView:
     def overview(self, side: int | None = None) -> Picture:
         """See `PlateView.overview`."""
         stride = max(1, max(self.width, self.height) // _OVERVIEW_PX)
-        rows, columns = slice(stride // 2, None, stride), slice(stride // 2, None, stride)
+        # A strip may be narrower than the stride: its middle is looked at.
+        rows = slice(min(stride, self.height) // 2, None, stride)
+        columns = slice(min(stride, self.width) // 2, None, stride)
         if side is None:
             return encode_srgb(self._to_view_light(self._clean(rows, columns)))
         if side not in self._overviews:
