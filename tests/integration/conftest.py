@@ -94,8 +94,8 @@ def start(words: Sequence[object], **options: Any) -> subprocess.Popen[bytes]:
 
 
 def outputs(folder: Path) -> dict[str, bytes]:
-    """Every result file of a folder by name."""
-    return {path.name: path.read_bytes() for path in sorted(folder.glob("*.exr"))}
+    """Every result file of a folder by name; hidden ones are what a kill left, which the next run sweeps."""
+    return {path.name: path.read_bytes() for path in sorted(folder.glob("[!.]*.exr"))}
 
 
 def leftovers(folder: Path) -> list[str]:
