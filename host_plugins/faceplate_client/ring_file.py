@@ -9,7 +9,7 @@ import secrets
 from pathlib import Path
 
 from .errors import ConnectionFailed, RingError, RingNoSpace, RingStale, RingWrongFormat, RingWrongSize
-from .private import default_folder, open_private, same_file, try_lock
+from .private import default_folder, is_locked, open_private, same_file, try_lock
 from .slot_header import FILE_HEADER, MAGIC, MAX_SLOTS, PAGE, VERSION, data_offset
 
 NO_SPACE = (errno.ENOSPC, errno.ENOMEM, errno.EDQUOT, errno.EFBIG)
@@ -17,14 +17,7 @@ NO_SPACE = (errno.ENOSPC, errno.ENOMEM, errno.EDQUOT, errno.EFBIG)
 
 def owner_alive(path: Path) -> bool:
     """True while the ring's owner lives; False when it is gone, or the file is."""
-    try:
-        descriptor = open_private(path, os.O_RDWR)
-    except FileNotFoundError:
-        return False
-    try:
-        return not try_lock(descriptor)
-    finally:
-        os.close(descriptor)
+    return is_locked(path)
 
 
 def sweep(folder: Path | None = None) -> list[Path]:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
 import secrets
-import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from faceplate import __version__
 from faceplate.errors import FaceplateError, InputError, ResourceError
+from faceplate.jobs.cancel import stop_on_signals
 from faceplate_client import wire
 from faceplate_client.connection import ConnectionInfo, remove_connection, write_connection
 from faceplate_client.slots import sweep
@@ -84,7 +81,7 @@ class Server:
                 hint="`faceplate status` shows it; --name starts one beside it",
             )
         sys.setswitchinterval(_SWITCH_S)
-        with lock, self._signals():
+        with lock, stop_on_signals(self._stop_wanted.is_set, self.stop):
             swept = sweep(self.place.folder)
             log.info("Faceplate %s server %r starts, process %d", __version__, self.place.name, os.getpid())
             if swept:
@@ -202,22 +199,3 @@ class Server:
             log.info("process %d is gone: the server stops", self._parent.pid)
             return True
         return False
-
-    @contextlib.contextmanager
-    def _signals(self) -> Iterator[None]:
-        """SIGTERM and SIGINT finish the current frames; a second SIGINT acts at once."""
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-
-        def stop(number: int, _: Any) -> None:
-            if self._stop_wanted.is_set() and number == signal.SIGINT:
-                raise KeyboardInterrupt
-            self.stop()
-
-        before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)

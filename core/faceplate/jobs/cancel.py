@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from types import FrameType
 
 from ..errors import Cancelled
@@ -33,17 +33,28 @@ class CancelToken:
 
 
 @contextmanager
-def cancel_on_signals(token: CancelToken) -> Iterator[None]:
-    """While the block runs, Ctrl-C and SIGTERM ask for a stop; a second Ctrl-C acts at once, as Python's own does."""
+def stop_on_signals(is_stopping: Callable[[], bool], stop: Callable[[], None]) -> Iterator[None]:
+    """While the block runs, Ctrl-C and SIGTERM call `stop`; a second Ctrl-C acts at once, as Python's own does.
 
-    def stop(number: int, _: FrameType | None) -> None:
-        if token.is_cancelled and number == signal.SIGINT:
+    Off the main thread, where Python takes no handlers, signals stay as they are.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def handle(number: int, _: FrameType | None) -> None:
+        if is_stopping() and number == signal.SIGINT:
             raise KeyboardInterrupt
-        token.cancel()
+        stop()
 
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def cancel_on_signals(token: CancelToken) -> AbstractContextManager[None]:
+    """`stop_on_signals` for a job: the token is cancelled."""
+    return stop_on_signals(lambda: token.is_cancelled, token.cancel)

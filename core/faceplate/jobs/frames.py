@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -104,7 +103,7 @@ class FrameWork:
             raise
         except InputError as error:
             return FrameRecord(source.number, FrameState.FAILED, key="", error=error.to_dict())
-        return FrameRecord(**{**_shallow(record), "seconds": {**record.seconds, "frame": time.perf_counter() - start}})
+        return replace(record, seconds={**record.seconds, "frame": time.perf_counter() - start})
 
     def _run(self, source: FrameSource) -> FrameRecord:
         clock = [time.perf_counter()]
@@ -241,7 +240,3 @@ def _jitter(observations: Mapping[int, Observation], frame: int) -> float | None
         return None
     before, now, after = (seen.landmarks[list(RIGID), :2] for seen in around if seen is not None)
     return float(np.sqrt(np.mean(np.sum((before - 2 * now + after) ** 2, axis=1))))
-
-
-def _shallow(record: FrameRecord) -> dict[str, Any]:
-    return {name: getattr(record, name) for name in FrameRecord.__dataclass_fields__}
