@@ -18,6 +18,19 @@
     │   └── UnsupportedVersion           a protocol version outside the range
     ├── ServerError                  the server answered with an error; `code`, `type`, `job_id` tell which
     ├── WrongThread                  a client object was used from a second thread
+    ├── HostError                    the host application and what is in its document
+    │   ├── NoClips                      nothing is selected, or nothing that could be worked on
+    │   ├── ClipGone                     a clip or result is not in the document any more
+    │   ├── BadClip                      a clip that contradicts itself
+    │   ├── BadFrames                    frame numbers that make no sense
+    │   ├── CannotDo                     this application, edition or version cannot do that
+    │   ├── ActionStopped                the application closes while an action runs
+    │   ├── BakeFailed                   the host could not render the clip
+    │   └── PlaceFailed                  the host did not take the result, or did not let it go
+    ├── ResultError                  files of results
+    │   ├── FramesMissing                files that should be there are not
+    │   ├── FolderFailed                 a result folder cannot be made or written
+    │   └── RecordDamaged                a job record or sidecar cannot be read
     └── RingError                    frames in shared memory
         ├── RingNoSpace                  no room for the ring, or no free slot
         ├── RingStale                    another generation, use or file than was promised
@@ -170,6 +183,82 @@ class WrongThread(ClientError):
     """A client object was used from another thread than the one that made it."""
 
     default_hint = "make one client a thread"
+
+
+class HostError(ClientError):
+    """The host application, and what is in its document."""
+
+    default_hint = "see the application's console"
+
+
+class NoClips(HostError):
+    """Nothing is selected, or nothing that could be worked on."""
+
+    default_hint = "select a clip with a picture: a movie, an image sequence, or a node"
+
+
+class ClipGone(HostError):
+    """A clip or result is not in the document any more."""
+
+    default_hint = "select the clip and apply again"
+
+
+class BadClip(HostError):
+    """A clip that contradicts itself."""
+
+    default_hint = "relink the clip's source"
+
+
+class BadFrames(HostError):
+    """Frame numbers that make no sense."""
+
+    default_hint = "give first and last frame, for example 1001-1100"
+
+
+class CannotDo(HostError):
+    """This application, edition or version cannot do that."""
+
+    default_hint = "see the plug-in's notes on what this application can do"
+
+
+class ActionStopped(HostError):
+    """The application closes while an action runs."""
+
+    default_hint = "apply again: finished frames are kept"
+
+
+class BakeFailed(HostError):
+    """The host could not render the clip."""
+
+    default_hint = "render the clip to EXR yourself and use that as the source"
+
+
+class PlaceFailed(HostError):
+    """The host did not take the result, or did not let it go. The files are there."""
+
+    default_hint = "the frames are on disk: see the job record beside them"
+
+
+class ResultError(ClientError):
+    """Files of results."""
+
+
+class FramesMissing(ResultError):
+    """Files that should be there are not."""
+
+    default_hint = "refresh the result: only what is missing is done again"
+
+
+class FolderFailed(ResultError):
+    """A result folder cannot be made or written."""
+
+    default_hint = "choose another output folder in the plug-in's preferences"
+
+
+class RecordDamaged(ResultError):
+    """A job record or sidecar cannot be read."""
+
+    default_hint = "apply again: finished results on disk stay as they are"
 
 
 class RingError(ClientError):
