@@ -341,7 +341,8 @@ class Ring:
 
     def _move(self, slot: int, to: State, *allowed: State) -> None:
         self._check_state(slot, *allowed)
-        STATE.pack_into(self._mapping, self._entry(slot), to)
+        # one byte is one store; struct clears all four first, and the other side could take the slot for a free one
+        self._mapping[self._entry(slot)] = to
 
     def _write_header(self, slot: int, header: FrameHeader | None) -> None:
         if header is not None and header.nbytes > self.slot_bytes:

@@ -262,3 +262,27 @@ def test_making_rings_while_others_sweep(tmp_path: Path) -> None:
         _, err = maker.communicate(timeout=5)
         assert maker.returncode == 0, err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_slot_in_the_other_hand_never_looks_free(tmp_path: Path) -> None:
+    """A state is written in one store: `struct` clears the bytes first, and 0 is FREE."""
+    code = """
+        import time
+        path, file_id, generation = sys.argv[1:]
+        with Ring.attach(Path(path), file_id, int(generation), folder=folder) as ring:
+            end = time.monotonic() + 2
+            while time.monotonic() < end:
+                for _ in range(1000):
+                    ring._move(0, State.BUSY, State.READY)
+                    ring._move(0, State.READY, State.BUSY)
+    """
+    with Ring.create(1, HEADER.nbytes, tmp_path) as ring:
+        ring.publish(ring.acquire(), HEADER)
+        words = [*program(code, tmp_path), str(ring.path), ring.file_id, str(ring.generation)]
+        child = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
+        seen = set()
+        while child.poll() is None:
+            seen |= {ring.state(0) for _ in range(1000)}
+        assert child.stderr is not None
+        assert (child.returncode, child.stderr.read()) == (0, "")
+    assert seen == {State.READY, State.BUSY}
