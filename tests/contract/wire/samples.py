@@ -1,4 +1,4 @@
-"""One full sample of every message, and hypothesis strategies that make any legal one."""
+"""One full sample of every message in each version that changed it, and strategies that make any legal one."""
 
 from __future__ import annotations
 
@@ -97,6 +97,26 @@ SAMPLES: dict[str, Any] = {
     "error": wire.Error("7", "input", "SettingError", "no setting is called 'x'", "strength", "x", "did you mean ...?"),
 }
 
+FORM = wire.FrameForm(("R", "G", "B", "A"), "float", True)
+TRACK = wire.TrackFound(2, "Jane", 1001, 1048, 47, 3, 212.5, 1020, "/cache/track-2.png")
+
+SAMPLES_2: dict[str, Any] = {
+    "submit_frame": dataclasses.replace(SAMPLES["submit_frame"], form=FORM),
+    "submit_analyse": dataclasses.replace(SAMPLES["submit_analyse"], pictures="/cache/sh010"),
+    "done": dataclasses.replace(SAMPLES["done"], tracks=(TRACK,), colour_space="ACEScg", interop_id="lin_ap1_scene"),
+    "note": wire.Note("8", "warning", "jane: no consent record"),
+    "list_identities": wire.ListIdentities("14", "/id", "film", "/cache/people"),
+    "identities": wire.Identities(
+        "14",
+        (
+            wire.Person("/id/jane.fpid", "Jane", "valid", "until 2027-12-31", "/cache/people/ab.png"),
+            wire.Person("/id/x.fpid", "x", "unreadable", "no identity file", None),
+        ),
+    ),
+}
+"""What version 2 changed or added; the other messages have the fields of version 1."""
+NEWEST = {**SAMPLES, **SAMPLES_2}
+
 _TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=40)
 # Linux paths may hold bytes that are no UTF-8
 _PATH = st.text(
@@ -129,11 +149,20 @@ _BY_NAME: dict[str, st.SearchStrategy[Any]] = {
     "analyse": _FACTS,
     "timings_ms": st.dictionaries(_TEXT, _POSITIVE, max_size=3),
     "counts": st.dictionaries(_TEXT, _COUNT, max_size=3),
-    **{name: _PATH for name in ("path", "pattern", "identity", "sidecar", "folder", "source", "faces")},
+    **{
+        name: _PATH
+        for name in ("path", "pattern", "identity", "sidecar", "folder", "source", "faces", "picture", "pictures")
+    },
+    **dict.fromkeys(("first", "last", "best"), _FRAME),
+    "level": st.sampled_from(["note", "warning"]),
 }
 _BY_OWNER: dict[tuple[type, str], st.SearchStrategy[Any]] = {
     (wire.JobState, "state"): st.sampled_from(["queued", "running"]),
     (wire.Device, "kind"): _TEXT,
+    (wire.Person, "state"): st.sampled_from(["valid", "none", "refused", "unreadable"]),
+    (wire.FrameForm, "channels"): st.lists(st.sampled_from("RGBA"), max_size=4).map(tuple),
+    (wire.FrameForm, "dtype"): st.sampled_from(["half", "float"]),
+    (wire.TrackFound, "frames"): _COUNT,
     (wire.SubmitRange, "plate"): _PATH,
     (wire.SubmitRange, "output"): _PATH,
     (wire.SubmitAnalyse, "plate"): _PATH,

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from faceplate_client import wire
 from faceplate_client.connection import Place, write_connection
+from tests.contract.wire.samples import SAMPLES, SAMPLES_2
 from tests.unit.client.double import Double
 
 HERE = Path(__file__).parent
@@ -68,7 +68,7 @@ def run_leaf(python: str, double: Double, parent: Path, package: str) -> None:
     assert seen == {
         "python": version_of(python),
         "package": f"{package}.client",
-        "golden": len(wire.MESSAGES),
+        "golden": len(SAMPLES) + len(SAMPLES_2),
         "instance": double.info.instance,
         "ready": True,
         "hint": "wait for the job that uses the slot, or cancel it",

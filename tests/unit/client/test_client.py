@@ -163,7 +163,7 @@ def test_a_server_that_does_not_welcome(double: Double) -> None:
 
 def test_a_server_of_another_protocol_is_not_called(double: Double) -> None:
     for info in (
-        dataclasses.replace(double.info, protocol_min=2, protocol_max=3),
+        dataclasses.replace(double.info, protocol_min=wire.PROTOCOL_MAX + 1, protocol_max=9),
         dataclasses.replace(double.info, protocol_min=0, protocol_max=0),
     ):
         with pytest.raises(UnsupportedVersion, match="another protocol") as caught:
