@@ -22,7 +22,7 @@ Folder = Annotated[Path | None, typer.Option(help="Private folder of the server.
 
 
 @contextmanager
-def _mapped() -> Iterator[None]:
+def mapped() -> Iterator[None]:
     """The leaf client's errors as the command line's."""
     try:
         yield
@@ -54,7 +54,7 @@ def serve(
         roots=None if root is None else [str(one.absolute()) for one in root],
         idle_s=idle,
     )
-    with _mapped(), logging_to(given.log_path, megabytes=given.log_mb, files=given.log_files):
+    with mapped(), logging_to(given.log_path, megabytes=given.log_mb, files=given.log_files):
         server = Server(given, lambda: options.open_workbench(device=given.device, threads=given.threads), parent)
         return server.run()
 
@@ -63,7 +63,7 @@ def status(name: Name = "default", folder: Folder = None, json: options.Json = F
     """Show what the running server does; exit code 3 when there is none."""
     from .ask import Asker
 
-    with _mapped():
+    with mapped():
         info = find(Place(folder, name))
     with Asker(info, "faceplate status") as asker:
         reply = asker.ask(wire.Status(asker.next_id()), wire.StatusReply)
@@ -95,7 +95,7 @@ def stop(
     from .ask import Asker
 
     place = Place(folder, name)
-    with _mapped():
+    with mapped():
         info = find(place)
     with Asker(info, "faceplate stop") as asker:
         asker.ask(wire.Stop(asker.next_id()), wire.Stopping)

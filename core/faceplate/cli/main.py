@@ -57,7 +57,11 @@ def _add_plugins(words: Sequence[str]) -> None:
     known = {command.name for command in app.registered_commands}
     for entry in entry_points(group="faceplate.commands"):
         if entry.name not in known and (entry.name in words[:1] or not words or words[0] in ("-h", "--help")):
-            app.command(entry.name)(entry.load())
+            found = entry.load()
+            if isinstance(found, typer.Typer):
+                app.add_typer(found, name=entry.name)
+            else:
+                app.command(entry.name)(found)
 
 
 def _print_anything() -> None:

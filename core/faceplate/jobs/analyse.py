@@ -204,9 +204,9 @@ def analyse_plate(
                 raise damaged.error from damaged
 
 
-def _with_source(shot: ShotFaces, plate: Plate, hashes: HashCache) -> ShotFaces:
+def _with_source(shot: ShotFaces, plate: Plate, bench: Workbench, hashes: HashCache) -> ShotFaces:
     source = ShotSource(
-        pattern=plate.sequence.pattern,
+        pattern=bench.shown(plate.sequence.pattern),
         hashes={frame: hashes.get(plate.sequence.path(frame)) for frame in shot.frames},
         display_window=plate.first.display_window,
         data_window=plate.first.data_window,
@@ -275,7 +275,7 @@ def faces_for(
         emit(note(f"{path} is not used as it is: {reason}"))
         old = old or shot
     shot = analyse_plate(plate, plate.sequence.frames, bench, job.analyse, emit, cancel)
-    shot = _with_source(shot, plate, hashes)
+    shot = _with_source(shot, plate, bench, hashes)
     if old is not None:
         shot = carry_edits(shot, old)
     write_sidecar(own, shot, tool=f"Faceplate {__version__}")
@@ -309,7 +309,7 @@ def run_analyse(job: AnalyseJob, bench: Workbench, emit: Emit, cancel: CancelTok
         emit(note(f"{path}: {reason}"))
         shot = old if fits else None
     if shot is None:
-        shot = _with_source(analyse_plate(plate, frames, bench, settings, emit, cancel), plate, hashes)
+        shot = _with_source(analyse_plate(plate, frames, bench, settings, emit, cancel), plate, bench, hashes)
         if old is not None:
             shot = carry_edits(shot, old)
             emit(note("hand edits, labels and track numbers of the old sidecar are kept"))

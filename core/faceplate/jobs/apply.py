@@ -147,9 +147,9 @@ class _Run:
         record_start(
             self.folder / LEDGER_NAME,
             job_id=self.id,
-            plate=self.job.plate,
+            plate=self.bench.shown(self.job.plate),
             frames=self.job.frames or "all",
-            output=self.job.output,
+            output=self.bench.shown(self.job.output),
             engine=f"{self.engine.name} {self.engine.version}",
             models=self.models,
             identities=used,
@@ -157,6 +157,7 @@ class _Run:
             decision=decision,
             reason=reason,
             time=self.started,
+            user=self.bench.user,
         )
 
     def execute(self, people: Mapping[Path, Person]) -> JobOutcome:
@@ -317,8 +318,8 @@ class _Run:
         decision = self.plate.decision
         return JobReport(
             job_id=self.id,
-            plate=self.job.plate,
-            output=self.job.output,
+            plate=self.bench.shown(self.job.plate),
+            output=self.bench.shown(self.job.output),
             frame_range=self.job.frames or f"{self.sources[0].number}-{self.sources[-1].number}",
             raster=f"{display.width}x{display.height}{aspect}",
             engine=f"{self.engine.name} {self.engine.version}",
@@ -349,7 +350,14 @@ class _Run:
         failed = {
             frame: record.error or {} for frame, record in sorted(mine.items()) if record.state is FrameState.FAILED
         }
-        line = record_end(self.folder / LEDGER_NAME, job_id=self.id, state=state, output_hashes=hashes, time=ended)
+        line = record_end(
+            self.folder / LEDGER_NAME,
+            job_id=self.id,
+            state=state,
+            output_hashes=hashes,
+            time=ended,
+            user=self.bench.user,
+        )
         base = dataclasses.replace(
             base,
             ended=ended.isoformat(timespec="seconds"),

@@ -30,12 +30,17 @@ class Workbench:
         nets: warm nets and the device.
         threads: frames worked on at once.
         turn: held for each frame that is worked on; a server makes a job wait here while others go first.
+        shown: how a path is written into ledger, report and sidecar, where the job's files lie elsewhere than for
+            its user (a team server works on copies).
+        user: who the ledger says it was; None for the user of this process.
     """
 
     config: ColourConfig
     nets: SessionPool
     threads: int
     turn: Callable[[], AbstractContextManager[None]] = nullcontext
+    shown: Callable[[str], str] = str
+    user: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
