@@ -7,6 +7,7 @@ from functools import cache
 import cv2
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from . import topology
 
@@ -38,6 +39,19 @@ def coverage(size: int) -> NDArray[np.bool_]:
     return _texel_weights(size)[0] >= 0
 
 
+@cache
+def spread_matrix(size: int) -> csr_array:
+    """(size * size, 468) float32 that spreads per-point values over the UV square, row by row; empty rows outside the
+    face.
+    """
+    triangle, weights = _texel_weights(size)
+    inside = triangle.ravel() >= 0
+    corners = topology.triangles()[triangle.ravel()[inside]]
+    starts = np.concatenate([[0], np.cumsum(3 * inside)])
+    shape = size * size, topology.FACE_POINTS
+    return csr_array((weights.reshape(-1, 3)[inside].ravel(), corners.ravel(), starts), shape=shape)
+
+
 def interpolate(attributes: NDArray[np.floating], size: int) -> NDArray[np.float32]:
     """Spread per-point values over the UV square.
 
@@ -48,10 +62,8 @@ def interpolate(attributes: NDArray[np.floating], size: int) -> NDArray[np.float
     Returns:
         (size, size, K) float32, 0 outside the face.
     """
-    triangle, weights = _texel_weights(size)
-    corners = topology.triangles()[np.maximum(triangle, 0)]
-    values = np.asarray(attributes, np.float32)[corners]
-    return np.asarray((values * weights[..., None]).sum(2) * (triangle >= 0)[..., None], np.float32)
+    values = np.ascontiguousarray(attributes[: topology.FACE_POINTS], np.float32)
+    return np.asarray(spread_matrix(size) @ values, np.float32).reshape(size, size, -1)
 
 
 def rectify(image: NDArray[np.float32], landmarks: NDArray[np.floating], size: int) -> NDArray[np.float32]:

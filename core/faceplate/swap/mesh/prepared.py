@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 import cv2
 import numpy as np
@@ -10,9 +11,10 @@ import torch
 
 from ...errors import IdentityError
 from ...face import Identity, Points
+from ...faces import rectify, topology
+from ...faces.zones import ZONE_SIZE, zones
 from .fields import sample
-from .pictures import Image, resized, softened
-from .zones import ZONE_SIZE, stretch, zones
+from .pictures import Image, Mask, resized, softened
 
 ZONE_ORDER = ("eyes", "mouth", "lips", "features", "cheeks", "exposed")
 _SMALLEST = 32
@@ -104,4 +106,30 @@ def _for_width(colour: Image, width: float) -> Image:
     for index, picture in enumerate(stack):
         # linear in sigma between neighbouring blurs
         result += picture * np.interp(sigma, steps, np.eye(len(steps))[index])[..., None].astype(np.float32)
+    return result
+
+
+@cache
+def stretch() -> Mask:
+    """(ZONE_SIZE, ZONE_SIZE) float32, UV length covered by one face width at each texel (largest direction) on the
+    canonical face seen from the front; kept under 2.5, outside the face as at its edge.
+    """
+    corners, flat = topology.uv()[topology.triangles()], topology.canonical()[topology.triangles()][..., :2]
+    to_uv = (corners[:, 1:] - corners[:, :1]).transpose(0, 2, 1)
+    to_face = (flat[:, 1:] - flat[:, :1]).transpose(0, 2, 1).astype(np.float64)
+    size = np.abs(np.linalg.det(to_face))
+    usable = size > 1e-7
+    factor = np.full(len(size), 2.5)
+    factor[usable] = np.linalg.norm(to_uv[usable] @ np.linalg.inv(to_face[usable]), ord=2, axis=(1, 2))
+    factor = np.clip(factor, 0.5, 2.5)
+    total, count = np.zeros(topology.FACE_POINTS), np.zeros(topology.FACE_POINTS)
+    for corner in range(3):
+        np.add.at(total, topology.triangles()[:, corner], factor)
+        np.add.at(count, topology.triangles()[:, corner], 1.0)
+    texels = rectify.interpolate((total / np.maximum(count, 1))[:, None], ZONE_SIZE)[..., 0]
+    known = rectify.coverage(ZONE_SIZE).astype(np.float32)
+    weight = softened(known, 6.0)
+    smooth = softened(texels * known, 6.0) / np.maximum(weight, 1e-6)
+    result = np.where(weight > 1e-3, smooth, np.float32(2.0)).astype(np.float32)
+    result.flags.writeable = False
     return result

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from ...face import Points
 from ...faces import rectify, topology
+from ...faces.zones import ZONE_SIZE, zones
 from .pictures import Image, Mask, looked_up, resized, softened
-from .zones import ZONE_SIZE, zones
 
 _WORK_FACE = 256.0
 """Face width at which the photo is segmented, px."""

@@ -6,9 +6,9 @@ import numpy as np
 import torch
 
 from faceplate.face import FaceTexture
+from faceplate.faces.zones import ZONE_SIZE, zones
 from faceplate.swap.mesh.engine import MeshEngine
 from faceplate.swap.mesh.light import hold_lips
-from faceplate.swap.mesh.zones import ZONE_SIZE, zones
 
 from .conftest import crop_of, enlarged, identity_of, result_of, swap
 

@@ -9,10 +9,11 @@ import pytest
 from faceplate.errors import IdentityError
 from faceplate.face import FaceTexture
 from faceplate.faces import rectify, topology
+from faceplate.faces.zones import ZONE_SIZE, zones
 from faceplate.swap.mesh.engine import MeshEngine
+from faceplate.swap.mesh.prepared import stretch
 from faceplate.swap.mesh.skin import skin_mask
 from faceplate.swap.mesh.texture import PhotoView, build_texture
-from faceplate.swap.mesh.zones import ZONE_SIZE, stretch, zones
 
 from .conftest import crop_of, enlarged, identity_of, result_of, swap
 

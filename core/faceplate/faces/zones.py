@@ -7,9 +7,11 @@ from functools import cache
 
 import cv2
 import numpy as np
+from numpy.typing import NDArray
 
-from ...faces import rectify, topology
-from .pictures import Mask, softened
+from . import topology
+
+Mask = NDArray[np.float32]
 
 ZONE_SIZE = 256
 """Texels a side of every zone."""
@@ -95,26 +97,8 @@ def zones() -> Zones:
 
 
 @cache
-def stretch() -> Mask:
-    """(ZONE_SIZE, ZONE_SIZE) float32, UV length covered by one face width at each texel (largest direction) on the
-    canonical face seen from the front; kept under 2.5, outside the face as at its edge.
-    """
-    corners, flat = topology.uv()[topology.triangles()], topology.canonical()[topology.triangles()][..., :2]
-    to_uv = (corners[:, 1:] - corners[:, :1]).transpose(0, 2, 1)
-    to_face = (flat[:, 1:] - flat[:, :1]).transpose(0, 2, 1).astype(np.float64)
-    size = np.abs(np.linalg.det(to_face))
-    usable = size > 1e-7
-    factor = np.full(len(size), 2.5)
-    factor[usable] = np.linalg.norm(to_uv[usable] @ np.linalg.inv(to_face[usable]), ord=2, axis=(1, 2))
-    factor = np.clip(factor, 0.5, 2.5)
-    total, count = np.zeros(topology.FACE_POINTS), np.zeros(topology.FACE_POINTS)
-    for corner in range(3):
-        np.add.at(total, topology.triangles()[:, corner], factor)
-        np.add.at(count, topology.triangles()[:, corner], 1.0)
-    texels = rectify.interpolate((total / np.maximum(count, 1))[:, None], ZONE_SIZE)[..., 0]
-    known = rectify.coverage(ZONE_SIZE).astype(np.float32)
-    weight = softened(known, 6.0)
-    smooth = softened(texels * known, 6.0) / np.maximum(weight, 1e-6)
-    result = np.where(weight > 1e-3, smooth, np.float32(2.0)).astype(np.float32)
-    result.flags.writeable = False
-    return result
+def zone_at(name: str, size: int) -> Mask:
+    """One of the masks averaged to (size, size), read-only."""
+    small = np.asarray(cv2.resize(getattr(zones(), name), (size, size), interpolation=cv2.INTER_AREA), np.float32)
+    small.flags.writeable = False
+    return small
