@@ -76,10 +76,10 @@ def check_output_format(plate: Plate, suffix: str, layers: Sequence[str]) -> Non
     suffix = suffix.lower()
     if suffix == ".exr":
         return
-    if suffix != plate.first.path.suffix.lower():
+    if suffix != plate.first.path.suffix.lower() or plate.movie is not None:
         raise OutputError(
             f"cannot write {suffix or 'files without a suffix'} from this plate",
-            expected=f".exr, or {plate.first.path.suffix} as the plate",
+            expected=".exr" if plate.movie is not None else f".exr, or {plate.first.path.suffix} as the plate",
             hint="EXR holds the linear result with all layers; convert it in the comp",
         )
     if tuple(layers) not in (DEFAULT_LAYERS, ("rgba",)):

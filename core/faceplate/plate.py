@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
+import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -11,11 +14,16 @@ import numpy as np
 
 from .colour.decide import ColourDecision, decide_space
 from .colour.spaces import ColourConfig
-from .errors import MissingFrameError, SequenceError, UnsupportedImageError
+from .colour.video import with_video_space
+from .errors import ColourSpaceError, MissingFrameError, SequenceError, UnsupportedImageError
 from .frame import Frame, StoredImage
 from .job import MissingPolicy
+from .media.formats import is_movie
+from .media.movies.movie import Movie
 from .media.read import check_matches, read_image
 from .media.sequence import MOST_FRAMES, ImageSequence, open_sequence, parse_frame_range
+
+_LOG_IN_VIDEO = "; if it was shot in log, name the camera's space in the job: such files often carry these tags too"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +55,7 @@ class Plate:
         colour_space: the linear space in which `read` returns frames: the files' own, or the linear twin of an encoded
             space.
         first: the image that all others must match.
+        movie: the open movie, None for files of one frame each.
     """
 
     pattern: str
@@ -55,6 +64,7 @@ class Plate:
     decision: ColourDecision
     colour_space: str
     first: StoredImage
+    movie: Movie | None = None
 
     @property
     def is_encoded(self) -> bool:
@@ -70,6 +80,8 @@ class Plate:
         """
         if source.path is None:
             raise MissingFrameError(f"{self.pattern}: frame {source.number} is missing")
+        if self.movie is not None:
+            return self.to_frame(dataclasses.replace(self.movie.read(source.source), number=source.number))
         image = read_image(source.path, source.number)
         check_matches(self.first, image)
         return self.to_frame(image)
@@ -161,7 +173,7 @@ def open_plate(pattern: str, config: ColourConfig, input_space: str | None = Non
     """Open a plate: find its files, read its first frame, decide its colour.
 
     Args:
-        pattern: file, folder or sequence pattern.
+        pattern: file, folder or sequence pattern; a movie is one file with many frames, the first of them number 1.
         config: OCIO configuration.
         input_space: what the job says about the files' colour, any name that the configuration resolves.
 
@@ -170,6 +182,8 @@ def open_plate(pattern: str, config: ColourConfig, input_space: str | None = Non
         ImageReadError, UnsupportedImageError: the first frame cannot be used.
         ColourSpaceError: unknown space.
     """
+    if is_movie(pattern) and not os.path.isdir(pattern):
+        return _open_movie(pattern, config, input_space)
     sequence = open_sequence(pattern)
     number = sequence.frames[0]
     first = read_image(sequence.path(number), number)
@@ -177,3 +191,22 @@ def open_plate(pattern: str, config: ColourConfig, input_space: str | None = Non
     plate = Plate(pattern, sequence, config, decision, config.linear_twin(decision.space), first)
     plate.to_frame(first)  # refuses a picture without colour before any work starts
     return plate
+
+
+def _open_movie(path: str, config: ColourConfig, input_space: str | None) -> Plate:
+    movie = Movie(Path(path))
+    sequence = ImageSequence(path, dict.fromkeys(movie.numbers, movie.path))
+    first, colour = movie.read(movie.numbers[0]), movie.facts.colour
+    space = ""
+    with suppress(ColourSpaceError):  # `decide_space` says it, unless the job names a space
+        config, space = with_video_space(config, colour.transfer, colour.primaries)
+    tags = {
+        "movie:space": space,
+        "movie:note": colour.note + (_LOG_IN_VIDEO if colour.transfer == "bt709" else ""),
+        "movie:assumed": not {"transfer", "primaries"}.isdisjoint(colour.assumed),
+    }
+    first = dataclasses.replace(first, metadata={**first.metadata, **tags})
+    decision = decide_space(config, first, input_space)
+    if decision.source == "job":
+        decision = dataclasses.replace(decision, note=f"{decision.note}; code values: {colour.coding_note}")
+    return Plate(path, sequence, config, decision, config.linear_twin(decision.space), first, movie)

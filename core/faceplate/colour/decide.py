@@ -6,7 +6,7 @@ something Faceplate cannot translate is not passed over: the studio's rules may 
 Defaults: half and float files hold scene-linear light (the scene_linear role), integer files sRGB. OpenImageIO calls
 every PNG and JPEG sRGB, tagged or not, so that this is a default here and no tag. DPX has no default: its codes may
 be any log, and none of them is near another. "Printing density" is taken as ADX10 or ADX16, whose densities have
-that scale.
+that scale. A movie without tags is taken as `media.movies.tags` says: HD is BT.709.
 """
 
 from __future__ import annotations
@@ -120,7 +120,11 @@ def decide_space(config: ColourConfig, image: StoredImage, requested: str | None
 
 
 def _file_tag(config: ColourConfig, image: StoredImage) -> _Tag | None:
-    readers: dict[str, Callable[[ColourConfig, StoredImage], _Tag | None]] = {"exr": _exr_tag, "dpx": _dpx_tag}
+    readers: dict[str, Callable[[ColourConfig, StoredImage], _Tag | None]] = {
+        "exr": _exr_tag,
+        "dpx": _dpx_tag,
+        "movie": _movie_tag,
+    }
     return readers.get(image.file_format, _picture_tag)(config, image)
 
 
@@ -175,6 +179,13 @@ def _dpx_tag(config: ColourConfig, image: StoredImage) -> _Tag | None:
     raise _Untranslatable(f"the DPX does not say which curve its codes have (transfer {transfer or 'absent'!r})")
 
 
+def _movie_tag(config: ColourConfig, image: StoredImage) -> _Tag | None:
+    space, note = image.metadata["movie:space"], image.metadata["movie:note"]
+    if not space:
+        raise _Untranslatable(f"the movie's tags name no colour space ({note})")
+    return None if image.metadata["movie:assumed"] else (space, note)
+
+
 def _picture_tag(config: ColourConfig, image: StoredImage) -> _Tag | None:
     interop = _interop(config, image)
     if interop is not None:
@@ -210,5 +221,7 @@ def _default(config: ColourConfig, image: StoredImage) -> ColourDecision:
     if image.bit_depth in ("half", "float"):
         note = "untagged float file, assumed to be in the scene_linear role"
         return ColourDecision(config.scene_linear, "default", note)
+    if image.file_format == "movie":
+        return ColourDecision(image.metadata["movie:space"], "default", image.metadata["movie:note"])
     note = f"untagged {image.bit_depth} {image.file_format.upper()}, assumed to be sRGB"
     return ColourDecision(config.resolve(_srgb(config)), "default", note)

@@ -14,6 +14,7 @@ Spaces whose own curve loses range, whatever computes it: ACEScc (negatives beco
 
 from __future__ import annotations
 
+import copy
 import difflib
 import os
 import re
@@ -171,6 +172,10 @@ class ColourConfig:
         """True when `name` (as in `resolve`) is scene-linear."""
         return bool(self._config.isColorSpaceLinear(self.resolve(name), ocio.REFERENCE_SPACE_SCENE))
 
+    def interop_id(self, name: str) -> str:
+        """The space's id of the Color Interop Forum; "" where the configuration, or an OCIO before 2.5, has none."""
+        return _interop_id(self._spaces[self.resolve(name)])
+
     def linear_twin(self, name: str) -> str:
         """The scene-linear space to decode `name` to.
 
@@ -251,6 +256,31 @@ class ColourConfig:
             first, second = (ours, theirs) if forward else (theirs, ours)
             self._transforms[key] = _transform(*key, lambda: ocio.Config.GetProcessorFromConfigs(*first, *second))
         return self._transforms[key]
+
+    def with_space(self, name: str, to_linear: tuple[list[Any], str]) -> ColourConfig:
+        """This configuration and one more scene-referred space.
+
+        Args:
+            name: of the new space.
+            to_linear: OCIO transforms from its values to those of a linear space, and that space's canonical name.
+        """
+        steps, linear = to_linear
+        base = self._config.getColorSpace(linear)
+        whole = ocio.GroupTransform()
+        for step in steps:
+            whole.appendTransform(step)
+        rest = base.getTransform(ocio.COLORSPACE_DIR_TO_REFERENCE)
+        if rest is None:
+            back = base.getTransform(ocio.COLORSPACE_DIR_FROM_REFERENCE)
+            rest = None if back is None else ocio.GroupTransform([back], ocio.TRANSFORM_DIR_INVERSE)
+        if rest is not None:
+            whole.appendTransform(rest)
+        space = ocio.ColorSpace(name=name, toReference=whole)
+        more = copy.deepcopy(self._config)
+        more.addColorSpace(space)
+        config = ColourConfig(more, self.source, from_studio=self.from_studio)
+        config.name, config.description = self.name, self.description
+        return config
 
     def rule_for(self, path: str) -> str | None:
         """The space that the configuration's file rules give for `path`; None when only the default rule fits."""

@@ -13,7 +13,7 @@ from .exr import RESERVED_ATTRIBUTES
 # OpenImageIO's names of standard OpenEXR attributes.
 _STANDARD = {"ImageDescription": "comments", "DateTime": "capDate", "Copyright": "owner"}
 # Facts about the old file that would be wrong in the new one; PixelAspectRatio is an argument of the writer.
-_OLD_FILE = ("oiio:", "tiff:", "png:", "jpeg:", "Compression", "PixelAspectRatio", "smpte:", "Software")
+_OLD_FILE = ("oiio:", "tiff:", "png:", "jpeg:", "Compression", "PixelAspectRatio", "smpte:", "Software", "movie:")
 
 
 def exr_attributes(image: StoredImage) -> dict[str, Any]:

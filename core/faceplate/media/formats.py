@@ -13,6 +13,9 @@ FORMATS = MappingProxyType(
     {".exr": "exr", ".dpx": "dpx", ".tif": "tiff", ".tiff": "tiff", ".png": "png", ".jpg": "jpeg", ".jpeg": "jpeg"}
 )
 
+MOVIES = frozenset((".mov", ".mp4", ".m4v", ".mkv", ".mxf", ".avi", ".webm"))
+"""Extensions of movies: one file for all frames."""
+
 _SIGNATURES = (
     (b"\x76\x2f\x31\x01", "exr"),
     (b"SDPX", "dpx"),
@@ -41,6 +44,11 @@ def format_of(path: str | os.PathLike[str]) -> str:
             hint="convert the pictures to EXR first",
         )
     return FORMATS[suffix]
+
+
+def is_movie(path: str | os.PathLike[str]) -> bool:
+    """True when the extension is a movie's."""
+    return Path(path).suffix.lower() in MOVIES
 
 
 def check_content(path: Path, expected: str) -> None:
