@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from ..errors import SettingError
 from . import options
 from .show import print_lines
 
@@ -17,14 +18,21 @@ def bench(
     out: Annotated[
         Path | None, typer.Option(help="Where the frames go for the while; default the system's place.")
     ] = None,
+    server: Annotated[bool, typer.Option("--server", help="Measure a server of its own instead.")] = False,
     device: options.Device = "auto",
     json: options.Json = False,
 ) -> int:
     """Measure compute over file I/O, throughput, landmark steadiness and bits outside the matte."""
     from ..bench.run import run_bench
 
+    if server and soak:
+        raise SettingError("--soak is not for --server", hint="give one of the two")
     workbench = options.open_workbench(device=device, threads=0)
     with workbench.nets, tempfile.TemporaryDirectory(prefix="faceplate-bench-", dir=out) as folder:
-        for title, figures in run_bench(workbench, Path(folder), soak_frames=soak):
+        if server:
+            rows = options.find_server_bench()(workbench, Path(folder), device)
+        else:
+            rows = run_bench(workbench, Path(folder), soak_frames=soak)
+        for title, figures in rows:
             print_lines({"figure": title, **figures} if json else figures, as_json=json, title=title)
     return 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
@@ -15,11 +15,13 @@ from ..errors import SettingError
 from ..job import Assignment, HoldOut, KeyedSettings, MissingPolicy
 
 if TYPE_CHECKING:
+    from ..bench.figures import Figures
     from ..jobs.cancel import CancelToken
     from ..jobs.events import Emit
     from ..jobs.spec import ApplyJob, JobOutcome, Workbench
 
     Runner = Callable[[ApplyJob, Emit, CancelToken], JobOutcome]
+    ServerBench = Callable[[Workbench, Path, str], Iterator[tuple[str, Figures]]]
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object a line instead of text.")]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N. Never falls back in silence.")]
@@ -65,6 +67,17 @@ def find_runner(where: str, device: str) -> Runner | None:
     for entry in entry_points(group="faceplate.runners", name="server"):
         return cast("Runner | None", entry.load()(where, device))
     raise SettingError(f"--server {where}: the server is not installed", hint="install Faceplate as a whole")
+
+
+def find_server_bench() -> ServerBench:
+    """What measures a server of its own.
+
+    Raises:
+        SettingError: no server is installed.
+    """
+    for entry in entry_points(group="faceplate.benches", name="server"):
+        return cast("ServerBench", entry.load())
+    raise SettingError("--server: the server is not installed", hint="install Faceplate as a whole")
 
 
 def _usable_cores() -> int:

@@ -1,0 +1,93 @@
+"""Frames to the server and back with the null engine, over two copies of the same memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from faceplate_client import Client, FrameHeader, Ring, wire
+from faceplate_client.slot_header import FrameType
+from faceplate_client.slots import as_array
+
+from .statistics import Figures, median, seconds_of
+
+_RUNS = 40
+_WARM = 6
+_FRAME_S = 30.0
+
+
+class _Trip:
+    """One picture, its way to the server and back into an array of the host's own.
+
+    Args:
+        client: of the server.
+        ring: with two slots.
+        header: of the picture.
+    """
+
+    def __init__(self, client: Client, ring: Ring, header: FrameHeader) -> None:
+        self.client, self.ring, self.header = client, ring, header
+        kind = np.float32 if header.dtype is FrameType.FLOAT else np.float16
+        shape = (header.height, header.width, len(header.channels))
+        self.pixels = np.random.default_rng(0).random(shape, np.float32).astype(kind)
+        self.middle = np.empty_like(self.pixels)
+        self.back = np.zeros_like(self.pixels)
+
+    def copy_twice(self) -> None:
+        """The yardstick."""
+        np.copyto(self.middle, self.pixels)
+        np.copyto(self.back, self.middle)
+
+    def through(self, *, own_slot: bool) -> None:
+        """To the server and back, into the plate's slot or another one."""
+        plate = self.ring.put(self.header, self.pixels)
+        room = None if own_slot else self.ring.offer(self.ring.acquire())
+        job = self.client.submit_frame(frame=1, plate=plate, output=room, assignments=(), engine="null")
+        end = self.client.result(job, _FRAME_S)
+        assert isinstance(end, wire.FrameResult)
+        assert isinstance(end.output, wire.SlotRef)
+        header, memory = self.ring.result(end.output)
+        assert header is not None
+        np.copyto(self.back, as_array(header, memory))
+        self.ring.release(plate.slot)
+        if room is not None:
+            self.ring.release(room.slot)
+
+
+def transfer(client: Client, folder: Any, width: int, height: int, kind: FrameType) -> Figures:
+    """The three ways of moving a frame, interleaved.
+
+    Args:
+        client: of the server.
+        folder: for the frame ring.
+        width: of the picture.
+        height: of the picture.
+        kind: of its numbers; it is RGBA.
+
+    Raises:
+        AssertionError: a frame came back with other bits.
+    """
+    header = FrameHeader(width, height, dtype=kind, colour_space="ACEScg")
+    with Ring.create(2, header.nbytes, folder) as ring:
+        trip = _Trip(client, ring, header)
+        ways = (trip.copy_twice, lambda: trip.through(own_slot=True), lambda: trip.through(own_slot=False))
+        for _ in range(_WARM):
+            for way in ways:
+                way()
+        rows = []
+        for _ in range(_RUNS):
+            rows.append([seconds_of(way) for way in ways])
+            trip.back[0, 0] = 0
+        trip.through(own_slot=False)
+        if trip.back.tobytes() != trip.pixels.tobytes():
+            raise AssertionError("the null engine changed a frame")
+        client.release(ring)
+    copies, own, other = (median(column) for column in zip(*rows, strict=True))
+    return {
+        "two copies, ms": round(1e3 * copies, 2),
+        "result in the plate's slot, ms": round(1e3 * own, 2),
+        "result in another slot, ms": round(1e3 * other, 2),
+        "plate's slot / two copies": round(own / copies, 2),
+        "another slot / two copies": round(other / copies, 2),
+    }
