@@ -9,6 +9,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeVar, Union, cast
 
 from . import wire
@@ -113,6 +114,23 @@ class Client:
     def stop(self) -> wire.Stopping:
         """Ask the server to finish its current frames and exit."""
         return self._request(wire.Stop(self._next_id()), wire.Stopping)
+
+    def identities(
+        self, folder: Path | str, *, project: str | None = None, pictures: Path | str | None = None
+    ) -> tuple[wire.Person, ...]:
+        """Who is in a folder's .fpid files, and may they be used for a project.
+
+        Args:
+            folder: absolute.
+            project: title to check consent against.
+            pictures: folder for thumbnails; None makes none.
+
+        Raises:
+            ServerError: the folder cannot be read.
+            UnknownMessage: the server is too old to tell.
+        """
+        asked = wire.ListIdentities(self._next_id(), str(folder), project, None if pictures is None else str(pictures))
+        return self._request(asked, wire.Identities).people
 
     def release(self, ring: Ring, slot: int | None = None) -> None:
         """Take a slot, or all of a ring, back from the server: returns when the server touches it no more."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -38,13 +38,15 @@ from .frame_bridge import (
     header_of,
     matte_of,
     plate_of,
-    write_encoded,
     write_layer,
 )
 from .frame_faces import FaceFinder, FaceQuestion, FrameFaces, stamp
+from .frame_form import check_form, write_result
 from .jobs import Job
 from .roots import Roots
 from .warm import WarmCache
+
+Note = Callable[[str, str], None]
 
 NULL_ENGINE = "null"
 """Gives the plate back, for measuring and for trying a connection."""
@@ -63,14 +65,16 @@ class FrameJobs:
         self.cache = cache
         self.faces = FaceFinder(cache)
 
-    def run(self, job: Job, bench: Workbench, pipeline: FacePipeline, slots: SlotsOfJob) -> wire.FrameResult:
-        """Do the frame.
+    def run(
+        self, job: Job, bench: Workbench, pipeline: FacePipeline, slots: SlotsOfJob, note: Note
+    ) -> wire.FrameResult:
+        """Do the frame; `note` takes a level and what a person should know.
 
         Raises:
             Cancelled: the job was stopped.
             Refused, RingError, InputError, ResourceError: it cannot be done.
         """
-        return _FrameRun(self, job, bench, pipeline, slots).run()
+        return _FrameRun(self, job, bench, pipeline, slots, note).run()
 
     def plate(self, pattern: str, config: ColourConfig, space: str | None) -> Plate:
         """An open plate; opened anew when its folder or first file changed."""
@@ -108,7 +112,9 @@ class FrameJobs:
 class _FrameRun:
     """One run of one frame job; holds what its steps share."""
 
-    def __init__(self, home: FrameJobs, job: Job, bench: Workbench, pipeline: FacePipeline, slots: SlotsOfJob) -> None:
+    def __init__(
+        self, home: FrameJobs, job: Job, bench: Workbench, pipeline: FacePipeline, slots: SlotsOfJob, note: Note
+    ) -> None:
         assert isinstance(job.message, wire.SubmitFrame)
         self.home = home
         self.job = job
@@ -116,6 +122,7 @@ class _FrameRun:
         self.bench = bench
         self.pipeline = pipeline
         self.slots = slots
+        self.note = note
         self.in_slot: SlotPlate | None = None
         self.plate_slot: Slot | None = None
         self.files: Plate | None = None
@@ -164,6 +171,7 @@ class _FrameRun:
         if message.output is None and not isinstance(message.plate, wire.SlotRef):
             raise Refused("input", "a plate from a file needs an output", hint="name a slot or a file for the result")
         self.assignments = requests.assignments(message.assignments, self.home.roots)
+        check_form(message)
         wanted = [layer.name for layer in message.layers]
         for layer in message.layers:
             if isinstance(layer.output, wire.FileRef):
@@ -182,10 +190,14 @@ class _FrameRun:
         if isinstance(message.plate, wire.SlotRef):
             self.plate_slot = self.slots.take(message.plate)
             self.in_slot = plate_of(self.plate_slot, config, message.input_space, message.frame)
+            if self.in_slot.source == "default":
+                self.note("note", f"the frame names no colour space: it is taken for {self.in_slot.space}")
             if message.source is not None:
                 self.files = self.home.plate(message.source, config, None)
             return self.in_slot.frame
         self.files = self.home.plate(message.plate.pattern, config, message.input_space)
+        if self.files.decision.source == "default":
+            self.note("note", f"colour by default: {self.files.decision.space} ({self.files.decision.note})")
         number = self.files.sequence.frames[0] if message.plate.frame is None else message.plate.frame
         path = self.home.roots.check(self.files.sequence.path(number))
         return self.files.read(FrameSource(number, path, "present", number))
@@ -194,6 +206,9 @@ class _FrameRun:
         if self.message.engine == NULL_ENGINE:
             return {}, None
         people = self.home.people(tuple(one.identity for one in self.assignments), self.message.project)
+        for person in people.values():
+            if person.consent.status == "none":
+                self.note("warning", f"{person.identity.name}: no consent record")
         faces = self.message.faces
         question = FaceQuestion(
             frame,
@@ -235,8 +250,8 @@ class _FrameRun:
             return None, None
         slot = self.plate_slot if output is None else self.slots.take(output)
         assert slot is not None
-        linear = self.in_slot is None or not self.in_slot.is_encoded
-        return slot, slot.array(self._header(frame)) if linear else None
+        as_it_came = self.message.form is None and (self.in_slot is None or not self.in_slot.is_encoded)
+        return slot, slot.array(self._header(frame)) if as_it_came else None
 
     def _header(self, frame: Frame) -> Any:
         if self.in_slot is None or self.plate_slot is None or self.plate_slot.header is None:
@@ -257,7 +272,8 @@ class _FrameRun:
             assert isinstance(wanted.output, wire.SlotRef)
             slot = self.slots.take(wanted.output)
             layers, _ = frame_layers(swapped, frame.data_window, Delivery((wanted.name,), {}, ()))
-            bottom_up = header is not None and header.bottom_up
+            form = self.message.form
+            bottom_up = form.bottom_up if form is not None else header is not None and header.bottom_up
             self.slots.finish(slot, write_layer(slot, layers, frame, bottom_up=bottom_up))
             made.append(wire.LayerMade(wanted.name, wanted.output))
         return made
@@ -265,9 +281,8 @@ class _FrameRun:
     def _deliver(self, frame: Frame, swapped: SwappedFrame, slot: Slot | None, people: Mapping[Path, Person]) -> None:
         header = self._header(frame)
         if slot is not None:
-            if self.in_slot is not None and self.in_slot.is_encoded:
-                write_encoded(slot.array(header), self.in_slot, swapped, self.bench.config)
-            self.slots.finish(slot, header)
+            form, config = self.message.form, self.bench.config
+            self.slots.finish(slot, write_result(slot, header, frame, swapped, self.in_slot, form, config))
             return
         output = cast("wire.FileRef", self.message.output)
         path = requests.file_path(output, self.home.roots)

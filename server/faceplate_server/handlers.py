@@ -18,6 +18,7 @@ from faceplate_client import wire
 from .errors import Refused, to_message
 from .frame_job import NULL_ENGINE
 from .jobs import Job
+from .listing import identities_in
 from .memory import process_mb
 from .rings import key_of
 from .worker import Worker
@@ -93,6 +94,7 @@ class Handlers:
             wire.Status: self._status,
             wire.Ping: self._ping,
             wire.Release: self._release,
+            wire.ListIdentities: self._list_identities,
             wire.Stop: self._stop_asked,
             wire.Bye: self._bye,
         }
@@ -235,8 +237,12 @@ class Handlers:
         """Any message of a job, from the worker."""
         if isinstance(message, wire.ENDS):
             self.ended(job, message)
-        elif not job.orphan:
+        elif not job.orphan and self._understands(job.reply_to, message):
             self._send(job.reply_to, message)
+
+    def _understands(self, who: bytes, message: Any) -> bool:
+        client = self.clients.get(who)
+        return client is None or wire.can_say(type(message), client.protocol)
 
     def stop_late_jobs(self) -> None:
         """End the jobs whose deadline has passed."""
@@ -276,6 +282,10 @@ class Handlers:
             states,
         )
         self._send(who, reply)
+
+    def _list_identities(self, who: bytes, message: wire.ListIdentities) -> None:
+        question = Job(message, who, self.clients[who].name)
+        self.worker.answer(question, lambda: identities_in(message, self.worker.roots))
 
     def _release(self, who: bytes, message: wire.Release) -> None:
         ring = key_of(message)

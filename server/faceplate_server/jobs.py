@@ -6,7 +6,7 @@ import threading
 import time
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from faceplate.jobs.cancel import CancelToken
 from faceplate_client import wire
@@ -28,7 +28,7 @@ class Job:
     """One job between its submission and its end.
 
     Attributes:
-        message: what was asked.
+        message: what was asked: a `wire.Submit`, or a question that is in no queue.
         owner: connection that it came over.
         client: its name, for people.
         token: asks the job to stop.
@@ -41,7 +41,7 @@ class Job:
         reply_to: connection that hears of it; another than `owner` after a reconnection.
     """
 
-    message: wire.Submit
+    message: Any
     owner: bytes
     client: str
     token: CancelToken = field(default_factory=CancelToken)
@@ -59,7 +59,7 @@ class Job:
     @property
     def id(self) -> str:
         """As its client named it."""
-        return self.message.id
+        return str(self.message.id)
 
     @property
     def kind(self) -> Kind:
@@ -69,7 +69,7 @@ class Job:
     @property
     def interactive(self) -> bool:
         """Whether a person waits for it."""
-        return self.message.priority == "interactive"
+        return bool(self.message.priority == "interactive")
 
     @property
     def lane(self) -> Lane:

@@ -11,7 +11,7 @@ from typing import Any, cast
 from faceplate import __version__
 from faceplate.errors import FaceplateError, ResourceError
 from faceplate.jobs.cancel import CancelToken
-from faceplate.jobs.events import Emit, note, progress
+from faceplate.jobs.events import Emit, note, progress, warning
 from faceplate.jobs.reporting import PAGE_FILE
 from faceplate.jobs.spec import ApplyJob, JobOutcome
 from faceplate_client import wire
@@ -161,6 +161,8 @@ class _Remote:
             self._emit(progress(message.step, message.done, message.total))
         elif isinstance(message, wire.Partial):
             self._frame(message)
+        elif isinstance(message, wire.Note):
+            self._emit(warning(message.text) if message.level == "warning" else note(message.text))
         elif isinstance(message, wire.Done):
             return self._done(message)
         elif isinstance(message, wire.Cancelled):

@@ -10,6 +10,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from faceplate.errors import Cancelled, FaceplateError
@@ -24,10 +25,11 @@ from faceplate_client import wire
 from faceplate_client.errors import ClientError
 
 from . import requests
-from .errors import Refused, to_failure, to_message
+from .errors import Refused, clean, to_failure, to_message
 from .frame_bridge import SlotsOfJob
 from .frame_job import FrameJobs
 from .jobs import LANES, Job, JobQueue, Lane
+from .listing import tracks_of
 from .rings import RingTable
 from .roots import Roots
 from .turns import FrameTurns
@@ -172,12 +174,14 @@ class Worker:
         if isinstance(message, wire.SubmitAnalyse):
             analysis = requests.analyse_job(message, self.roots)
             sidecar = run_analyse(analysis, bench, emit, job.token)
-            return wire.Done(job.id, {}, None, str(sidecar))
+            return wire.Done(job.id, {}, None, str(sidecar), tracks_of(message, sidecar, bench, self.roots))
         work = requests.apply_job(message, self.roots)
         outcome = run_apply(work, bench, emit, job.token)
         if outcome.state == "cancelled":
             return self.stopped(job)
-        return wire.Done(job.id, dict(outcome.counts), str(outcome.folder))
+        interop = bench.config.interop_id(emit.space) if emit.space else ""
+        counts, folder = dict(outcome.counts), str(outcome.folder)
+        return wire.Done(job.id, counts, folder, colour_space=emit.space or None, interop_id=interop or None)
 
     def _frame(self, job: Job, bench: Workbench, message: wire.SubmitFrame) -> wire.FrameResult:
         job.total = 1
@@ -185,7 +189,7 @@ class Worker:
         pipeline = self._pipelines.get(message.engine, self._pipelines[ENGINES[0]])
         try:
             with bench.turn():
-                result = self._frames.run(job, bench, pipeline, slots)
+                result = self._frames.run(job, bench, pipeline, slots, partial(self.note, job))
         finally:
             slots.give_back()
         job.done = 1
@@ -196,6 +200,26 @@ class Worker:
         """One more frame is done."""
         with self._lock:
             self.frames_done += 1
+
+    def note(self, job: Job, level: str, text: str) -> None:
+        """Tell what a person should know of a job."""
+        log.info("job %s: %s", job.id, text)
+        self._tell(job, wire.Note(job.id, level, clean(text)))
+
+    def answer(self, job: Job, make: Callable[[], Any]) -> None:
+        """Answer a question that takes a while, in a thread of its own; `job` says whose it is and is in no queue."""
+
+        def run() -> None:
+            try:
+                answer = make()
+            except (Refused, FaceplateError) as error:
+                answer = to_message(job.id, error)
+            except Exception as error:
+                log.exception("question %s of %s met a fault", job.id, job.client)
+                answer = to_message(job.id, error)
+            self._tell(job, answer)
+
+        threading.Thread(target=run, name="answer", daemon=True).start()
 
     def tell(self, job: Job, message: Any) -> None:
         """Send a message of a job."""
@@ -222,19 +246,21 @@ def _step_back() -> None:
 
 
 class _Events:
-    """The events of a running job as the wire's messages."""
+    """The events of a running job as the wire's messages; `space` is the colour space of its results."""
 
     def __init__(self, worker: Worker, job: Job) -> None:
         self._worker = worker
         self._job = job
         self._started = time.monotonic()
         self._states: Counter[str] = Counter()
+        self.space = ""
 
     def __call__(self, event: Mapping[str, Any]) -> None:
         job = self._job
         match event["event"]:
             case "start":
                 job.total = event["frames"]
+                self.space = event["colour_space"]
             case "progress":
                 done, total = event["done"], event["total"]
                 spent = time.monotonic() - self._started
@@ -243,7 +269,7 @@ class _Events:
             case "frame":
                 self._frame(event)
             case "note" | "warning":
-                log.info("job %s: %s", job.id, event["text"])
+                self._worker.note(job, event["event"], event["text"])
 
     def _frame(self, event: Mapping[str, Any]) -> None:
         job, frame = self._job, event["frame"]

@@ -217,9 +217,16 @@ def _with_source(shot: ShotFaces, plate: Plate, bench: Workbench, hashes: HashCa
 
 
 def _fits(
-    shot: ShotFaces, plate: Plate, settings: AnalyseSettings, bench: Workbench, hashes: HashCache
+    shot: ShotFaces,
+    plate: Plate,
+    settings: AnalyseSettings,
+    bench: Workbench,
+    hashes: HashCache,
+    frames: Sequence[int] | None = None,
 ) -> tuple[bool, str]:
-    wanted = {frame: hashes.get(plate.sequence.path(frame)) for frame in plate.sequence.frames}
+    """Whether a sidecar can be used for `frames` of a plate, None for all of them, and why."""
+    numbers = plate.sequence.frames if frames is None else frames
+    wanted = {frame: hashes.get(plate.sequence.path(frame)) for frame in numbers}
     return sidecar_matches(shot, wanted, settings, FaceNets.load(bench.nets).hashes(), plate.colour_space)
 
 
@@ -305,7 +312,7 @@ def run_analyse(job: AnalyseJob, bench: Workbench, emit: Emit, cancel: CancelTok
     old = read_sidecar(path) if path.exists() else None
     shot: ShotFaces | None = None
     if old is not None and not job.force:
-        fits, reason = _fits(old, plate, settings, bench, hashes)
+        fits, reason = _fits(old, plate, settings, bench, hashes, frames)
         emit(note(f"{path}: {reason}"))
         shot = old if fits else None
     if shot is None:

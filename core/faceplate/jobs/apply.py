@@ -167,6 +167,8 @@ class _Run:
         make_folder(self.folder / THUMBS_FOLDER)
         sweep(self.folder / THUMBS_FOLDER)
         self.emit(self._start_event())
+        if self.plate.decision.source == "default":
+            self.emit(note(f"colour by default: {self.plate.decision.space} ({self.plate.decision.note})"))
         faces = faces_for(self.job, self.plate, self.bench, self.folder, self.hashes, self.emit, self.cancel)
         work = self._work(people, faces)
         base = self._base_report(people, faces)
@@ -184,6 +186,7 @@ class _Run:
             "output": self.job.output,
             "frames": len(self.sources),
             "folder": str(self.folder),
+            "colour_space": self.plate.colour_space,
         }
 
     def _work(self, people: Mapping[Path, Person], faces: ShotFaces) -> FrameWork:

@@ -2,7 +2,7 @@
 
 | event    | further keys                                                        |
 |----------|---------------------------------------------------------------------|
-| start    | job, plate, output, frames, folder                                  |
+| start    | job, plate, output, frames, folder, colour_space (of the results)   |
 | note     | text                                                                |
 | warning  | text                                                                |
 | progress | stage ("analyse", "swap"), done, total                              |

@@ -155,11 +155,15 @@ class JobState:
 
 @dataclass(frozen=True)
 class FrameForm:
-    """How a host takes results in slots; what the plate has more of is left out, alpha that it lacks is 1."""
+    """How a host takes results in slots; what the plate has more of is left out, alpha that it lacks is 1.
+
+    `colour_space` None leaves the plate's own.
+    """
 
     channels: tuple[str, ...] = f(many(choice("R", "G", "B", "A"), 4))
     dtype: str = f(choice("half", "float"))
     bottom_up: bool = f(BOOL)
+    colour_space: str | None = f(maybe(NAME), default=None)
 
 
 @dataclass(frozen=True)

@@ -97,7 +97,7 @@ SAMPLES: dict[str, Any] = {
     "error": wire.Error("7", "input", "SettingError", "no setting is called 'x'", "strength", "x", "did you mean ...?"),
 }
 
-FORM = wire.FrameForm(("R", "G", "B", "A"), "float", True)
+FORM = wire.FrameForm(("R", "G", "B", "A"), "float", True, "lin_rec709_scene")
 TRACK = wire.TrackFound(2, "Jane", 1001, 1048, 47, 3, 212.5, 1020, "/cache/track-2.png")
 
 SAMPLES_2: dict[str, Any] = {

@@ -10,7 +10,7 @@ from faceplate_client import wire
 from faceplate_server.handlers import Card, Handlers
 from faceplate_server.jobs import Job
 from faceplate_server.worker import Worker
-from tests.contract.wire.samples import SAMPLES
+from tests.contract.wire.samples import NEWEST
 
 LIMITS = wire.Limits(wire.MAX_BYTES, 1 << 30, 64, 2, 2)
 
@@ -88,15 +88,28 @@ def test_hello_comes_first_and_has_to_fit() -> None:
     talk = Talk("secret")
     assert talk.say(wire.Ping("1")).code == "unauthorised"
     assert talk.say(wire.Hello(1, 1, "x", "1", "guess")).code == "unauthorised"
-    assert talk.say(wire.Hello(2, 9, "x", "1", "secret")).code == "unsupported_version"
-    assert talk.say(wire.Hello(0, 9, "x", "1", "secret")).protocol == 1
+    newer = wire.PROTOCOL_MAX + 1
+    assert talk.say(wire.Hello(newer, newer, "x", "1", "secret")).code == "unsupported_version"
+    assert talk.say(wire.Hello(0, 1, "x", "1", "secret")).protocol == 1
+    assert talk.say(wire.Hello(0, 9, "x", "1", "secret")).protocol == wire.PROTOCOL_MAX
     assert talk.say(wire.Ping("1")) == wire.Pong("1", "i1", False)
 
 
 def test_every_message_of_the_servers_side_is_refused(talk: Talk) -> None:
     for tag, to_server in wire.TO_SERVER.items():
         if not to_server:
-            assert talk.say(SAMPLES[tag]).code == "malformed"
+            assert talk.say(NEWEST[tag]).code == "malformed"
+
+
+def test_a_client_of_version_1_is_not_told_what_it_does_not_know(talk: Talk) -> None:
+    talk.say(frame("1"))
+    job = talk.handlers.jobs["1"]
+    said = len(talk.sent)
+    talk.handlers.told(job, wire.Note("1", "note", "hello"))
+    assert len(talk.sent) == said
+    talk.say(wire.Hello(1, 2, "test", "1"))
+    talk.handlers.told(job, wire.Note("1", "note", "hello"))
+    assert talk.sent[-1] == (b"a", wire.Note("1", "note", "hello"))
 
 
 def test_limits(talk: Talk) -> None:
