@@ -24,7 +24,7 @@ LINEAR_LIMIT = 4.0
 """Linear values are held within this many times white before averaging, or one specular would shine over its block."""
 
 _OVERVIEW_PX = 640
-_BAND_ROWS = 256
+_BAND_PX = 32768
 _MARGIN = 16
 _ALMOST_ONE = 1.25
 _EXACT_LEVEL = 2
@@ -173,12 +173,14 @@ class LinearPlateView:
         rows = slice(min(stride, self.height) // 2, None, stride)
         columns = slice(min(stride, self.width) // 2, None, stride)
         if side is None:
-            return encode_srgb(self._to_view_light(self._clean(rows, columns)))
+            return encode_srgb(self._to_view_light(self._clean(self._pixels[rows, columns])))
         if side not in self._overviews:
             wide = self.width * self.pixel_aspect
             factor = side / max(wide, self.height)
             size = max(1, round(wide * factor)), max(1, round(self.height * factor))
-            small = np.asarray(cv2.resize(self._clean(rows, columns), size, interpolation=cv2.INTER_AREA), np.float32)
+            small = np.asarray(
+                cv2.resize(self._clean(self._pixels[rows, columns]), size, interpolation=cv2.INTER_AREA), np.float32
+            )
             self._overviews[side] = encode_srgb(self._to_view_light(small))
         return self._overviews[side]
 
@@ -188,13 +190,10 @@ class LinearPlateView:
 
     def _whole(self, level: int) -> Picture:
         if level == 0:
-            return self._clean(slice(None), slice(None))
+            return self._clean(self._pixels)
         if level not in self._levels:
             if level == 1:
-                # In bands, so that the full-size float32 picture never exists.
-                bands = range(0, self.height, _BAND_ROWS)
-                parts = [_halve(self._clean(slice(top, top + _BAND_ROWS), slice(None))) for top in bands]
-                self._levels[1] = np.concatenate(parts)
+                self._levels[1] = self._averaged(slice(None), slice(None), 1)
             else:
                 self._levels[level] = _halve(self._whole(level - 1))
         return self._levels[level]
@@ -231,14 +230,14 @@ class LinearPlateView:
         return inner, _halve(pixels[doubled.slices(held)])
 
     def _build(self, level: int, box: Box, thin: int) -> Picture:
-        if level == thin:
-            step = 2**thin
-            rows = slice(box.y0 * step + step // 2, box.y1 * step, step)
-            return self._clean(rows, slice(box.x0 * step + step // 2, box.x1 * step, step))
         if thin == 0 and level in self._levels:
             return self._levels[level][box.slices(self._extent(level))]
-        doubled = Box(2 * box.x0, 2 * box.y0, 2 * box.x1, 2 * box.y1)
-        return _halve(self._build(level - 1, doubled.intersect(self._extent(level - 1, thin)), thin))
+        if thin == 0 and level > 1 and level - 1 in self._levels:
+            doubled = Box(2 * box.x0, 2 * box.y0, 2 * box.x1, 2 * box.y1)
+            return _halve(self._build(level - 1, doubled.intersect(self._extent(level - 1)), 0))
+        step, block = 2**thin, 2**level
+        rows = slice(box.y0 * block + step // 2, box.y1 * block, step)
+        return self._averaged(rows, slice(box.x0 * block + step // 2, box.x1 * block, step), level - thin)
 
     def _extent(self, level: int, thin: int | None = None) -> Box:
         """Size of a level; coarse ones are made of thinned rows and columns unless `thin` says otherwise."""
@@ -247,10 +246,26 @@ class LinearPlateView:
         count = [-(-(length - step // 2) // step) for length in (self.width, self.height)]
         return Box(0, 0, -(-count[0] // blocks), -(-count[1] // blocks))
 
-    def _clean(self, rows: slice, columns: slice) -> Picture:
-        """Some rows and columns, finite and within the limit: (h, w, 4) float32, the fourth channel without meaning."""
+    def _averaged(self, rows: slice, columns: slice, halvings: int) -> Picture:
+        """As `_clean`, averaged over blocks of 2**halvings px, in bands that stay in the processor's cache."""
+        source = self._pixels[rows, columns]
+        if halvings == 0:
+            return self._clean(source)
+        height, width = source.shape[:2]
+        block = 2**halvings
+        out = np.empty((-(-height // block), -(-width // block), 4), np.float32)
+        band = max(1, _BAND_PX // (width * block)) * block
+        for top in range(0, height, band):
+            part = self._clean(source[top : top + band])
+            for _ in range(halvings):
+                part = _halve(part)
+            out[top // block : top // block + len(part)] = part
+        return out
+
+    def _clean(self, source: Pixels) -> Picture:
+        """Pixels finite and within the limit: (h, w, 4) float32, the fourth channel without meaning."""
         # Four channels throughout: cv2 is then two to four times as fast, and numpy copies whole pixels.
-        values = torch.from_numpy(_copy(self._pixels[rows, columns])).float()
+        values = torch.from_numpy(_copy(source)).float()
         values = values.nan_to_num_(0.0, self._limit, -self._limit).clamp_(-self._limit, self._limit)
         picture = values.numpy()
         return picture if picture.shape[2] == 4 else np.asarray(cv2.cvtColor(picture, cv2.COLOR_RGB2RGBA), np.float32)
