@@ -222,8 +222,8 @@ def write_layer(slot: Slot, layers: Sequence[ExrLayer], frame: Frame, *, bottom_
     return header
 
 
-def matte_of(slot: Slot, layer: str) -> tuple[NDArray[np.float32], Box]:
-    """A hold-out in a slot: (h, w) 0..1 and the window it covers.
+def matte_of(slot: Slot, layer: str) -> tuple[NDArray[np.float32], Box, Box | None]:
+    """A hold-out in a slot: (h, w) 0..1, the window it covers, and its raster, None where only its window is known.
 
     Raises:
         Refused: the slot is empty, or has no such channel.
@@ -235,4 +235,5 @@ def matte_of(slot: Slot, layer: str) -> tuple[NDArray[np.float32], Box]:
     if wanted not in header.channels:
         raise Refused("input", f"the hold-out has no channel {wanted!r}", found=",".join(header.channels))
     plane = np.asarray(slot.array(header)[..., header.channels.index(wanted)], np.float32)
-    return np.clip(np.nan_to_num(plane, nan=0.0), 0.0, 1.0), Box(*header.covers)
+    told = header.display_window is not None or header.data_window is None
+    return np.clip(np.nan_to_num(plane, nan=0.0), 0.0, 1.0), Box(*header.covers), Box(*header.shows) if told else None

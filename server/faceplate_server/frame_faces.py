@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
+
+import numpy as np
 
 from faceplate.colour.model_view import exposure_from_medians
 from faceplate.errors import FaceplateError, SidecarError
-from faceplate.face import Identity
+from faceplate.face import Identity, Track
 from faceplate.faces.choose import resolve_assignments
 from faceplate.faces.shot import AnalyseSettings, ShotFaces
 from faceplate.faces.sidecar import read_sidecar, sidecar_path
@@ -18,7 +21,7 @@ from faceplate.frame import Frame
 from faceplate.job import Assignment
 from faceplate.jobs.analyse import analyse_frame
 from faceplate.jobs.hashes import HashCache
-from faceplate.jobs.plan import PlannedFace, ShotPlan, skin_median, track_exposure
+from faceplate.jobs.plan import PlannedFace, ShotPlan, exposure_frames, skin_median, track_exposure
 from faceplate.jobs.spec import Workbench
 from faceplate.plate import Plate
 
@@ -145,17 +148,26 @@ class FaceFinder:
             return False  # pixels that came through memory have no file to compare
         return self._hashes.get(stored.path) != shot.source.hashes.get(question.frame.number)
 
-    def _exposure(self, question: FaceQuestion, bench: Workbench, track: Any, *, alone: bool) -> float:
+    def _exposure(self, question: FaceQuestion, bench: Workbench, track: Track, *, alone: bool) -> float:
         """One for the whole track where its shot is there, as in a batch job; else the frame's own."""
         plate = question.plate
         if plate is None or alone:
-            seen = track.observations[question.frame.number]
+            seen = track.observations[cast("int", question.frame.number)]
             try:
                 return exposure_from_medians([skin_median(bench.config, question.frame, seen)])
             except FaceplateError as error:
                 raise SidecarError("the face's light cannot be measured", found=str(error)) from error
-        first = plate.sequence.path(plate.sequence.frames[0])
-        facts = (track.id, tuple(sorted(track.observations)), plate.decision.space)
-        key = "exposure", *stamp(first), len(plate.sequence.frames), hash(facts)
-        found: float = self._cache.make(key, lambda: track_exposure(plate, track))
+        found: float = self._cache.make(exposure_key(plate, track), lambda: track_exposure(plate, track))
         return found
+
+
+def exposure_key(plate: Plate, track: Track) -> tuple[Any, ...]:
+    """Of what a track's exposure depends on: the files that are looked at, where in them, and how they are read."""
+    frames = exposure_frames(plate, track)
+    where = hashlib.sha256()
+    files = []
+    for number in frames:
+        where.update(np.ascontiguousarray(track.observations[number].landmarks).tobytes())
+        path = plate.sequence.path(number)
+        files.append(stamp(path) if path.is_file() else (os.fspath(path), 0, 0, 0))
+    return "exposure", plate.decision.space, tuple(frames), tuple(files), where.hexdigest()

@@ -21,7 +21,6 @@ from faceplate.jobs.analyse import used_models
 from faceplate.jobs.frames import face_tasks, fit_holdout
 from faceplate.jobs.people import Person, check_people
 from faceplate.jobs.spec import ENGINES, ApplyJob, Workbench, job_id
-from faceplate.media.exr import write_exr
 from faceplate.media.matte import read_matte
 from faceplate.pipeline import FacePipeline, SwappedFrame, untouched
 from faceplate.plate import FrameSource, Plate, open_plate
@@ -41,6 +40,7 @@ from .frame_bridge import (
     write_layer,
 )
 from .frame_faces import FaceFinder, FaceQuestion, FrameFaces, stamp
+from .frame_file import write_from_slot
 from .frame_form import check_form, write_result
 from .jobs import Job
 from .roots import Roots
@@ -126,6 +126,7 @@ class _FrameRun:
         self.in_slot: SlotPlate | None = None
         self.plate_slot: Slot | None = None
         self.files: Plate | None = None
+        self.file_space = ""
         self.seconds: dict[str, float] = {}
         self._last = time.perf_counter()
         self.started = self._last
@@ -224,8 +225,8 @@ class _FrameRun:
         if wanted is None:
             return None
         if isinstance(wanted.matte, wire.SlotRef):
-            plane, window = matte_of(self.slots.take(wanted.matte), wanted.layer)
-            return fit_holdout("in its slot", plane, window, frame, frame.display_window)
+            plane, window, told = matte_of(self.slots.take(wanted.matte), wanted.layer)
+            return fit_holdout("in its slot", plane, window, frame, told or frame.display_window)
         path = requests.file_path(wanted.matte, self.home.roots)
         plane, window, raster = read_matte(path, wanted.layer)
         return fit_holdout(str(path), plane, window, frame, raster)
@@ -296,12 +297,7 @@ class _FrameRun:
             self._check_file(path, self.files, delivery)
             write_frame(path, self.files, frame, swapped, delivery)
             return
-        if frame.colour_space != self.bench.config.scene_linear:
-            raise OutputError(
-                f"a frame in {frame.colour_space} would be taken for {self.bench.config.scene_linear} in {path.name}",
-                hint="take the result in a slot, or send the plate in the scene_linear space",
-            )
-        _write_from_slot(path, frame, swapped, delivery)
+        self.file_space = write_from_slot(path, frame, swapped, delivery, self.bench.config)
 
     def _check_file(self, path: Path, plate: Plate, delivery: Delivery) -> None:
         check_output_format(plate, path.suffix, delivery.layers)
@@ -352,6 +348,8 @@ class _FrameRun:
         facts: dict[str, Any] = {"engine": self.message.engine}
         if self.in_slot is not None:
             facts |= {"colour_space": self.in_slot.space, "colour_from": self.in_slot.source}
+            if self.file_space:
+                facts["file_space"] = self.file_space
         elif self.files is not None:
             facts |= {"colour_space": self.files.decision.space, "colour_from": self.files.decision.source}
         if found is not None:
@@ -380,21 +378,3 @@ def _face_facts(track: int, identity: str, seen: Any, swapped: SwappedFrame) -> 
     }
     finite = {name: round(value, 4) if math.isfinite(value) else None for name, value in numbers.items()}
     return {"track": track, "identity": identity, "origin": seen.origin.value, **finite}
-
-
-def _write_from_slot(path: Path, frame: Frame, swapped: SwappedFrame, delivery: Delivery) -> None:
-    """A result whose plate came in a slot: a new EXR in the frame's linear space."""
-    if path.suffix.lower() != ".exr" or "element" in delivery.layers:
-        raise OutputError(
-            f"cannot write {path.name} from a frame in memory", expected="an .exr file with the whole plate"
-        )
-    layers, attributes = frame_layers(swapped, frame.data_window, delivery)
-    write_exr(
-        path,
-        swapped.pixels,
-        layers=layers,
-        attributes=attributes,
-        data_window=frame.data_window,
-        display_window=frame.display_window,
-        pixel_aspect=frame.pixel_aspect,
-    )

@@ -75,18 +75,21 @@ def skin_median(config: ColourConfig, frame: Frame, seen: Observation) -> float:
     return float(np.median(lit)) if lit.size else float("nan")
 
 
+def exposure_frames(plate: Plate, track: Track) -> list[int]:
+    """The frames that decide a track's exposure: a few spread over all of it, of those that are on disk."""
+    frames = sorted(track.observations)
+    picked = sorted({frames[round(at)] for at in np.linspace(0, len(frames) - 1, _EXPOSURE_SAMPLES)})
+    on_disk = set(plate.sequence.frames)
+    return [number for number in picked if number in on_disk]
+
+
 def track_exposure(plate: Plate, track: Track) -> float:
     """The power of two for a track, from a few frames spread over all of it, whatever part of the shot the job covers.
 
     A frame that cannot be read does not count; it fails where it is processed.
     """
-    frames = sorted(track.observations)
-    picked = sorted({frames[round(at)] for at in np.linspace(0, len(frames) - 1, _EXPOSURE_SAMPLES)})
-    on_disk = set(plate.sequence.frames)
     medians = []
-    for number in picked:
-        if number not in on_disk:
-            continue
+    for number in exposure_frames(plate, track):
         source = FrameSource(number, plate.sequence.path(number), "present", number)
         try:
             medians.append(skin_median(plate.config, plate.read(source), track.observations[number]))

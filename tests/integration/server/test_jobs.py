@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from faceplate.colour.decide import decide_space
 from faceplate.colour.spaces import ColourConfig
 from faceplate.media.read import read_image
 from faceplate_client import FrameHeader, Place, wire
@@ -18,6 +18,7 @@ from faceplate_client.slots import as_array
 from faceplate_server.remote import find_runner
 from tests.integration.conftest import Cli, outputs
 from tests.integration.server.conftest import Running
+from tests.support.exr import write_flat
 from tests.support.plates import SyntheticPlate
 
 LINEAR = "ACEScg"
@@ -197,14 +198,70 @@ def test_a_slot_into_a_file_has_the_slots_pixels(
         plate = ring.put(header, pixels)
         client.result(client.submit_frame(frame=1, plate=plate, assignments=person), 60)
         got = np.array(as_array(header, ring.result(plate)[1]))
-        ring.release(plate.slot)
-        plate = ring.put(dataclasses.replace(header, colour_space="lin_rec709_scene"), pixels)
-        with pytest.raises(ServerError) as caught:
-            client.result(client.submit_frame(frame=1, plate=plate, output=file, assignments=person), 60)
-        assert caught.value.type == "OutputError"
     image = read_image(tmp_path / "o.exr")
     assert image.pixels[..., :3].tobytes() == got.tobytes()
     assert (got != pixels).any()
+
+
+@pytest.mark.parametrize(("space", "written"), [("lin_rec709_scene", "Linear Rec.709 (sRGB)"), ("V-Log V-Gamut", None)])
+def test_a_slot_of_any_space_becomes_a_file_that_says_its_own(
+    server: Running, small: SyntheticPlate, identity: Path, tmp_path: Path, space: str, written: str | None
+) -> None:
+    config = ColourConfig.open()
+    written = written or config.linear_twin(space)
+    pixels = config.transform(LINEAR, space).numpy(small.frame(1003)[..., :3])
+    header = FrameHeader(pixels.shape[1], pixels.shape[0], ("R", "G", "B"), colour_space=space)
+    person = (wire.Assignment(str(identity)),)
+    with server.client() as client, server.ring(1, header.nbytes) as ring:
+        job = client.submit_frame(
+            frame=1, plate=ring.put(header, pixels), output=wire.FileRef(str(tmp_path / "o.exr")), assignments=person
+        )
+        end = client.result(job, 60)
+    assert isinstance(end, wire.FrameResult)
+    assert end.facts["file_space"] == written
+    image = read_image(tmp_path / "o.exr")
+    decision = decide_space(config, image, None)
+    assert (decision.space, decision.source) == (written, "file tag")
+    back = config.transform(decision.space, LINEAR).numpy(image.pixels[..., :3])
+    same = np.isclose(back, small.frame(1003)[..., :3], atol=2e-3).all(-1)
+    assert 0.5 < same.mean() < 1  # the plate itself, but for the face
+
+
+def test_a_holdout_in_a_slot_holds_like_the_file(
+    server: Running, small: SyntheticPlate, identity: Path, tmp_path: Path
+) -> None:
+    pixels = np.ascontiguousarray(small.frame(1003)[..., :3], np.float32)
+    height, width, _ = pixels.shape
+    matte = np.zeros((height, width), np.float32)
+    matte[:, width // 2 :] = 1.0
+    write_flat(tmp_path / "hold.exr", {"A": matte})
+    header = FrameHeader(width, height, ("R", "G", "B"), colour_space=LINEAR)
+    person = (wire.Assignment(str(identity)),)
+    with server.client() as client, server.ring(2, header.nbytes) as ring:
+
+        def result(holdout: wire.HoldOut | None) -> Any:
+            plate = ring.put(header, pixels)
+            client.result(client.submit_frame(frame=1, plate=plate, assignments=person, holdout=holdout), 60)
+            made = np.array(as_array(header, ring.result(plate)[1]))
+            ring.release(plate.slot)
+            return made
+
+        free = result(None)
+        held = FrameHeader(width, height, ("A",), colour_space="", bottom_up=True)
+        slot = ring.put(held, np.ascontiguousarray(matte[::-1]))
+        by_slot = result(wire.HoldOut(slot))
+        assert ring.result(slot)[0] is None
+        ring.release(slot.slot)
+        by_file = result(wire.HoldOut(wire.FileRef(str(tmp_path / "hold.exr"))))
+        smaller = FrameHeader(width // 2, height, ("A",), colour_space="")
+        slot = ring.put(smaller, matte[:, : width // 2].copy())
+        with pytest.raises(ServerError) as caught:
+            result(wire.HoldOut(slot))
+        assert caught.value.type == "FrameMismatchError"
+    assert by_slot.tobytes() == by_file.tobytes()
+    assert (by_slot[:, width // 2 :] == pixels[:, width // 2 :]).all()
+    assert (free[:, width // 2 :] != pixels[:, width // 2 :]).any()
+    assert (by_slot[:, : width // 2] == free[:, : width // 2]).all()
 
 
 def test_an_encoded_slot_keeps_every_bit_outside_the_matte(
