@@ -2,7 +2,8 @@
 
 The net's answer depends a little on where its square lies, and the next square is made from its answer. So the square
 is moved until it is at rest, and the last answer is the mean over a few squares spread around that place: measured on
-a moving plate with grain (400 px face), five squares halve the jitter of one (0.49 to 0.26 px rms).
+a moving plate with grain (400 px face), five squares halve the jitter of one (0.49 to 0.26 px rms). By how much the
+middle square alone is off that mean changes slowly, so that it can be put right for some frames by one look at all.
 """
 
 from __future__ import annotations
@@ -56,11 +57,14 @@ class MeshFace:
         landmarks: (478, 3) float64, plate px, z in unsqueezed px.
         score: presence 0..1.
         roi: the square that they were measured in.
+        offset: (478, 3), from the answer of the middle square to the mean over all, in sides along the axes of the
+            square; None where one square was asked.
     """
 
     landmarks: NDArray[np.float64]
     score: float
     roi: Roi
+    offset: NDArray[np.float64] | None = None
 
 
 def measure(view: PlateView, net: Net, rois: Sequence[Roi]) -> list[MeshFace]:
@@ -136,17 +140,26 @@ def measure_mean(
     means = []
     for number, roi in enumerate(kept):
         group = faces[number * settings.squares : (number + 1) * settings.squares]
-        mean = mean_face(group, roi)
+        mean = mean_face(group, roi, view.pixel_aspect)
         means.append(mean if mean.score >= settings.min_score else None)
     ready = iter(means)
     return [None if roi is None else next(ready) for roi in places]
 
 
-def mean_face(faces: Sequence[MeshFace], roi: Roi) -> MeshFace:
-    """Mean landmarks and presence of several answers about the face in a square."""
-    return MeshFace(
-        np.mean([face.landmarks for face in faces], axis=0), float(np.mean([face.score for face in faces])), roi
-    )
+def mean_face(faces: Sequence[MeshFace], roi: Roi, pixel_aspect: float) -> MeshFace:
+    """Mean landmarks and presence of several answers about the face in a square, the first from that square itself."""
+    landmarks = np.mean([face.landmarks for face in faces], axis=0)
+    axes = roi.matrix(1, pixel_aspect)[:, :2]
+    apart = landmarks - faces[0].landmarks
+    offset = np.hstack([apart[:, :2] @ np.linalg.inv(axes).T, apart[:, 2:] / roi.side])
+    return MeshFace(landmarks, float(np.mean([face.score for face in faces])), roi, offset)
+
+
+def put_right(face: MeshFace, offset: NDArray[np.float64], pixel_aspect: float) -> MeshFace:
+    """The answer of the middle square moved to where the mean over all squares would have it, see `MeshFace.offset`."""
+    axes = face.roi.matrix(1, pixel_aspect)[:, :2]
+    apart = np.hstack([offset[:, :2] @ axes.T, offset[:, 2:] * face.roi.side])
+    return replace(face, landmarks=face.landmarks + apart, offset=offset)
 
 
 def spread(roi: Roi, number: int) -> Roi:
