@@ -28,6 +28,7 @@ from faceplate.provenance.attributes import output_attributes, settings_hash
 from faceplate_client import wire
 
 from . import requests
+from .copies import Copier
 from .errors import Refused
 from .frame_bridge import (
     Slot,
@@ -64,6 +65,7 @@ class FrameJobs:
         self.roots = roots
         self.cache = cache
         self.faces = FaceFinder(cache)
+        self.copier = Copier()
 
     def run(
         self, job: Job, bench: Workbench, pipeline: FacePipeline, slots: SlotsOfJob, note: Note
@@ -236,6 +238,8 @@ class _FrameRun:
     def _swap(self, frame: Frame, found: FrameFaces | None) -> tuple[SwappedFrame, Slot | None]:
         """The result, and the slot that it goes to; in the slot already where that is linear."""
         slot, out = self._target(frame)
+        if out is not None:
+            frame = self.home.copier.moved(frame, out)
         if found is None:
             return untouched(frame, out), slot
         holdout = self._holdout(frame)
