@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import av
+import numpy as np
 
 from ...errors import ImageReadError
 from .layout import Layout, Planes, layout_of, read_planes
@@ -30,6 +31,7 @@ class Picture:
         planes: as `layout.read_planes` gives them.
         layout: of the planes.
         rotation: degrees counter-clockwise by which it has to be turned to stand upright.
+        mirrored: whether it also has to be mirrored.
         interlaced: two fields in one picture.
         tags: (primaries, transfer, matrix, range) of the frame.
     """
@@ -37,6 +39,7 @@ class Picture:
     planes: Planes
     layout: Layout
     rotation: int
+    mirrored: bool
     interlaced: bool
     tags: tuple[int, int, int, int]
 
@@ -51,9 +54,19 @@ def _picture(frame: Any) -> Picture:
         read_planes(frame),
         layout_of(frame.format.name),
         frame.rotation,
+        _is_mirrored(frame),
         frame.interlaced_frame,
         (frame.color_primaries, frame.color_trc, frame.colorspace, frame.color_range),
     )
+
+
+def _is_mirrored(frame: Any) -> bool:
+    """Whether the display matrix (3 x 3, fixed point, rows first) turns left into right."""
+    data = next((bytes(one) for one in frame.side_data if one.type.name == "DISPLAYMATRIX"), None)
+    if data is None:
+        return False
+    a, b, _, c, d = (int(value) for value in np.frombuffer(data, "<i4")[:5])
+    return a * d < b * c
 
 
 class _Cursor:

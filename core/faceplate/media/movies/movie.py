@@ -215,10 +215,11 @@ def _words(found: Any) -> str:
 
 def _facts(index: FrameIndex, container: Any, stream: Any, first: Picture) -> MovieFacts:
     rotation = round(first.rotation) % 360
-    if rotation % 90:
+    if rotation % 90 or first.mirrored:
         raise UnsupportedImageError(
-            f"{container.name} is to be shown turned by {first.rotation} degrees",
-            expected="0, 90, 180 or 270",
+            "the movie is to be shown mirrored or turned by an odd angle",
+            expected="a turn of 0, 90, 180 or 270 degrees",
+            found=f"{first.rotation} degrees{', mirrored' if first.mirrored else ''}",
             hint="render it upright first",
         )
     height, width = first.planes[0].shape

@@ -139,7 +139,7 @@ def index_frames(path: Path, container: InputContainer, stream: VideoStream) -> 
     )
 
 
-_PACKET = np.dtype([("pts", "i8"), ("dts", "i8"), ("key", "i1"), ("discard", "i1")])
+_PACKET = np.dtype([("pts", "i8"), ("dts", "i8"), ("key", "i1"), ("discard", "i1"), ("end", "i8")])
 
 
 def _from_table(path: Path, stream: VideoStream) -> Any:
@@ -155,7 +155,7 @@ def _from_table(path: Path, stream: VideoStream) -> Any:
             return None
         if entry.pos + entry.size > size:
             raise _cut_off(path, at, stream.frames)
-        found[at] = entry.timestamp, entry.timestamp, 1, entry.is_discard
+        found[at] = entry.timestamp, entry.timestamp, 1, entry.is_discard, entry.timestamp
     return found
 
 
@@ -170,7 +170,7 @@ def _cut_off(path: Path, there: int, wanted: object) -> ImageReadError:
 
 def _from_packets(path: Path, container: InputContainer, stream: VideoStream) -> Any:
     """The packets by reading them all."""
-    found: list[tuple[int, int, bool, bool]] = []
+    found: list[tuple[int, int, bool, bool, int]] = []
     try:
         for packet in container.demux(stream):
             if packet.size == 0:
@@ -180,7 +180,9 @@ def _from_packets(path: Path, container: InputContainer, stream: VideoStream) ->
             pts, dts = packet.pts, packet.dts
             if pts is None:
                 raise damaged(path, "frames without time stamps: rewrap the movie as .mov or .mkv")
-            found.append((pts, pts if dts is None else dts, packet.is_keyframe, packet.is_discard))
+            found.append(
+                (pts, pts if dts is None else dts, packet.is_keyframe, packet.is_discard, pts + (packet.duration or 0))
+            )
     except av.FFmpegError as error:
         raise damaged(path, error) from error
     return np.array(found, _PACKET)
@@ -192,10 +194,8 @@ def _check_whole(path: Path, stream: VideoStream, packets: Any) -> None:
         raise _cut_off(path, len(packets), stream.frames)
     told = stream.metadata.get("DURATION", "")
     rate, base = stream.average_rate, stream.time_base
-    if told and rate and base:
-        last = float(packets["pts"].max() * base) + 1 / float(rate)
-        if last < _seconds(told) - 1.5 / float(rate):
-            raise _cut_off(path, len(packets), f"about {round(_seconds(told) * float(rate))}")
+    if told and rate and base and float(packets["end"].max() * base) < _seconds(told) - 0.5 / float(rate):
+        raise _cut_off(path, len(packets), f"about {round(_seconds(told) * float(rate))}")
 
 
 def _seconds(text: str) -> float:
