@@ -16,7 +16,8 @@
     │   └── OutputError                      unwritable, equal to the input, disk full
     │       └── OutputBusyError              another run holds the output
     ├── ResourceError                    3   the machine cannot do it
-    │   ├── DeviceError                      device absent, out of memory, lost
+    │   ├── DeviceError                      device absent, lost
+    │   │   └── DeviceMemoryError                out of memory
     │   └── ModelError                       weights absent, hash differs, wrong signature
     │       └── LicenceError                 weights' licence forbids this job
     └── Cancelled                        130 stopped by the user, resumable
@@ -162,9 +163,15 @@ class ResourceError(FaceplateError):
 
 
 class DeviceError(ResourceError):
-    """The device is absent, lost or out of memory."""
+    """The device is absent or lost."""
 
     default_hint = "faceplate doctor shows what this machine offers"
+
+
+class DeviceMemoryError(DeviceError):
+    """The device has too little memory for a frame or a net."""
+
+    default_hint = "close other programs that use the device, or work on fewer frames at once: --threads"
 
 
 class ModelError(ResourceError):

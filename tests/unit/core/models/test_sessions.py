@@ -1,6 +1,7 @@
 """Nets run where they were asked to, say so, and their failures are ours."""
 
 import dataclasses
+import errno
 import hashlib
 import subprocess
 import sys
@@ -9,14 +10,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import cv2
 import numpy as np
 import onnxruntime
 import pytest
 import torch
 
-from faceplate.errors import DeviceError, FaceplateError, LicenceError, ModelError
+from faceplate.errors import DeviceError, DeviceMemoryError, FaceplateError, LicenceError, ModelError
 from faceplate.models.catalogue import load_catalogue
 from faceplate.models.device import CPU_PROVIDER, CUDA_PROVIDER, choose_device
+from faceplate.models.memory import is_out_of_memory
 from faceplate.models.sessions import Net, SessionPool
 from faceplate.models.store import ModelStore
 
@@ -194,18 +197,21 @@ def failing_net(pool: SessionPool, error: Exception) -> Net:
         def run(self, *_: object) -> None:
             raise error
 
+        def get_providers(self) -> list[str]:
+            return [CPU_PROVIDER]
+
     net = pool.get("iris")
-    return Net(net.card, Session(), net.device)
+    return Net(net.card, net.device, Session, 1000)
 
 
 @pytest.mark.parametrize(
     ("said", "kind"),
     [
-        ("Failed to allocate memory for requested buffer of size 4294967296", DeviceError),
-        ("bad allocation", DeviceError),
-        ("std::bad_alloc", DeviceError),
-        ("CUDA failure 2: out of memory ; GPU=0", DeviceError),
-        ("Available memory of 1024 is smaller than requested bytes of 4096", DeviceError),
+        ("Failed to allocate memory for requested buffer of size 4294967296", DeviceMemoryError),
+        ("bad allocation", DeviceMemoryError),
+        ("std::bad_alloc", DeviceMemoryError),
+        ("CUDA failure 2: out of memory ; GPU=0", DeviceMemoryError),
+        ("Available memory of 1024 is smaller than requested bytes of 4096", DeviceMemoryError),
         ("Non-zero status code returned while running Conv node", ModelError),
     ],
 )
@@ -223,8 +229,80 @@ def test_memory_that_really_runs_out_is_a_device_error(pool: SessionPool) -> Non
     net = pool.get("face_mesh")
     one = np.zeros((1, 3, 192, 192), np.float32)
     huge = np.broadcast_to(one, (2**30, 3, 192, 192))
-    with pytest.raises(DeviceError, match="too little memory"):
+    with pytest.raises(DeviceMemoryError, match="too little memory"):
         net.run({"image": huge})
+
+
+def test_a_net_that_was_let_go_comes_back_with_the_same_bytes() -> None:
+    used: list[str] = []
+    with SessionPool(device="cpu", threads=1, used=lambda net: used.append(net.card.id)) as pool:
+        net = pool.get("face_mesh")
+        image = picture(net, 2)
+        before = net.run(image)
+        assert net.unload()
+        assert not net.is_loaded
+        assert pool.loaded == ()
+        after = net.run(image)
+        assert pool.loaded == (net,)
+        assert pool.get("face_mesh") is net
+    assert {name: value.tobytes() for name, value in before.items()} == {n: v.tobytes() for n, v in after.items()}
+    assert used == ["face_mesh"] * 3
+
+
+def test_a_net_at_work_is_not_let_go(pool: SessionPool) -> None:
+    entered, go = threading.Event(), threading.Event()
+
+    class Session:
+        def run(self, *_: object) -> list[Any]:
+            entered.set()
+            assert go.wait(10)
+            return [np.zeros((1, 213), np.float32), np.zeros((1, 15), np.float32)]
+
+        def get_providers(self) -> list[str]:
+            return [CPU_PROVIDER]
+
+    card = pool.get("iris").card
+    net = Net(card, pool.device, Session, 1000)
+    thread = threading.Thread(target=net.warm_up)
+    thread.start()
+    assert entered.wait(10)
+    assert not net.unload()
+    go.set()
+    thread.join()
+    assert net.unload()
+
+
+def test_the_size_of_a_net_grows_with_its_largest_batch() -> None:
+    with SessionPool(device="cpu", threads=1) as pool:
+        net = pool.get("face_mesh")
+        values = sum(int(np.prod(spec.shape)) for spec in (*net.card.inputs, *net.card.outputs))
+        assert net.size == 2 * net.card.bytes + 8 * 4 * values
+        net.run(picture(net, 3))
+        net.run(picture(net, 2))
+        assert net.size == 2 * net.card.bytes + 8 * 4 * values * 3
+
+
+def test_memory_is_known_by_type_word_and_cause() -> None:
+    wrapped = ModelError("a")
+    wrapped.__cause__ = MemoryError()
+    yes = [
+        MemoryError(),
+        OSError(errno.ENOMEM, "Cannot allocate memory"),
+        np._core._exceptions._ArrayMemoryError((1,), np.dtype("f4")),
+        torch.OutOfMemoryError("CUDA out of memory"),
+        RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes"),
+        cv2.error("OpenCV: Insufficient memory (Failed to allocate 9 bytes)"),
+        DeviceMemoryError("a"),
+        wrapped,
+    ]
+    assert [error for error in yes if not is_out_of_memory(error)] == []
+    no = [
+        DeviceError("lost"),
+        RuntimeError("CUDA error: an illegal memory access"),
+        OSError("out of memory"),
+        KeyError(1),
+    ]
+    assert [error for error in no if is_out_of_memory(error)] == []
 
 
 def write_net(folder: Path, change: Callable[[bytes], bytes]) -> ModelStore:
