@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+import webbrowser
 from collections.abc import Iterator
 from contextlib import contextmanager
+from json import dumps
 from pathlib import Path
 from typing import Annotated
 
@@ -38,6 +40,9 @@ def serve(
     threads: Annotated[int | None, typer.Option(min=0, help="Frames worked on at once; 0 chooses.")] = None,
     root: Annotated[list[Path] | None, typer.Option(help="Folder that jobs may touch; may be repeated.")] = None,
     idle: Annotated[float | None, typer.Option(help="Seconds without work after which it stops; 0 for never.")] = None,
+    upstream: Annotated[str | None, typer.Option(help="Team server that does the jobs: tcp://HOST:PORT.")] = None,
+    upstream_key: Annotated[str | None, typer.Option(help="Its public key: `faceplate keys` there.")] = None,
+    listen: Annotated[str | None, typer.Option(help="Work for other machines: tcp://0.0.0.0:PORT, encrypted.")] = None,
     parent: Annotated[int | None, typer.Option(help="Process that the server must not outlive.")] = None,
 ) -> int:
     """Keep nets and identities loaded and work for hosts and the command line, until stopped."""
@@ -53,18 +58,30 @@ def serve(
         threads=threads,
         roots=None if root is None else [str(one.absolute()) for one in root],
         idle_s=idle,
+        upstream=upstream,
+        upstream_key=upstream_key,
+        listen=listen,
     )
     with mapped(), logging_to(given.log_path, megabytes=given.log_mb, files=given.log_files):
         server = Server(given, lambda: options.open_workbench(device=given.device, threads=given.threads), parent)
         return server.run()
 
 
-def status(name: Name = "default", folder: Folder = None, json: options.Json = False) -> int:
+def status(
+    name: Name = "default",
+    folder: Folder = None,
+    page: Annotated[bool, typer.Option("--page", help="Print the address of its status page instead.")] = False,
+    open_: Annotated[bool, typer.Option("--open", help="Open the status page in the browser.")] = False,
+    json: options.Json = False,
+) -> int:
     """Show what the running server does; exit code 3 when there is none."""
     from .ask import Asker
 
+    place = Place(folder, name)
     with mapped():
-        info = find(Place(folder, name))
+        info = find(place)
+        if page or open_:
+            return _page(place, show=open_, as_json=json)
     with Asker(info, "faceplate status") as asker:
         reply = asker.ask(wire.Status(asker.next_id()), wire.StatusReply)
         pong = asker.ask(wire.Ping(asker.next_id()), wire.Pong)
@@ -83,6 +100,17 @@ def status(name: Name = "default", folder: Folder = None, json: options.Json = F
         for job in reply.jobs:
             line = f"{job.state}, {job.priority}, {job.done} of {job.total or '?'} frames, {job.client}"
             print_lines({"job": job.id, "kind": job.kind, "state": line}, as_json=json)
+    return 0
+
+
+def _page(place: Place, *, show: bool, as_json: bool) -> int:
+    """The address alone, so that a script can take it."""
+    from .page.places import read_url
+
+    url = read_url(place)
+    print(dumps({"page": url}) if as_json else url)
+    if show and not webbrowser.open(url):
+        raise ResourceError("no browser could be opened", hint="copy the address into one of this machine")
     return 0
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import os
+import re
 import sys
 import tomllib
 from dataclasses import dataclass, field
@@ -13,6 +14,16 @@ from typing import Any
 
 from faceplate.errors import SettingError
 from faceplate_client.connection import Place
+
+_ADDRESS = re.compile(r"tcp://(\[[0-9a-fA-F:.]+\]|[0-9A-Za-z.-]+):[0-9]{1,5}", re.ASCII)
+
+
+def default_spool(name: str) -> Path:
+    """Where files of other machines' clients are kept: a disk."""
+    if sys.platform == "win32" or sys.platform == "darwin":
+        return Place().folder / f"spool-{name}"
+    cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return Path(cache) / "faceplate" / f"spool-{name}"
 
 
 def default_log() -> Path:
@@ -23,8 +34,8 @@ def default_log() -> Path:
     return Path(state) / "faceplate" / "server.log"
 
 
-def _key(default: Any, doc: str, low: float | None = None, high: float | None = None) -> Any:
-    return field(default=default, metadata={"doc": doc, "low": low, "high": high})
+def _key(default: Any, doc: str, low: float | None = None, high: float | None = None, *, pairs: bool = False) -> Any:
+    return field(default=default, metadata={"doc": doc, "low": low, "high": high, "pairs": pairs})
 
 
 @dataclass(frozen=True)
@@ -50,6 +61,15 @@ class ServerConfig:
     max_slots: int = _key(64, "slots of one frame ring", 1, 1024)
     max_rings: int = _key(64, "frame rings at once, of all clients", 1, 10_000)
     max_frame_mb: int = _key(1024, "size of one slot", 1, 1 << 20)
+    listen: str = _key("", "where clients of other machines come in: tcp://HOST:PORT, encrypted; empty for nowhere")
+    keys: str = _key("", "folder of the keys; empty for the user's own")
+    spool: str = _key("", "folder for what clients of other machines send; empty for the user's own")
+    spool_mb: int = _key(20_000, "disk for that, for each client", 1, 1 << 30)
+    upstream: str = _key("", "team server that does the jobs: tcp://HOST:PORT; empty for this machine")
+    upstream_key: str = _key("", "its public key, as `faceplate keys` shows it there")
+    paths: tuple[tuple[str, str], ...] = _key((), "table: folder here = the same folder on the team server", pairs=True)
+    page: bool = _key(True, "status page on the loopback, for this user alone")
+    page_port: int = _key(0, "its port; 0 for any that is free", 0, 65535)
     log_file: str = _key("", "empty for the user's state folder")
     log_mb: int = _key(8, "size at which the log is rotated", 1, 1024)
     log_files: int = _key(4, "old logs that are kept", 1, 100)
@@ -58,10 +78,12 @@ class ServerConfig:
         for spec in dataclasses.fields(self):
             _check(spec, getattr(self, spec.name))
         if self.transport not in ("ipc", "tcp"):
-            raise SettingError(f"transport {self.transport!r} is unknown", expected="ipc or tcp")
+            hint = "other machines come in by `listen`, which is encrypted; nothing else leaves this machine"
+            raise SettingError(f"transport {self.transport!r} is unknown", expected="ipc or tcp", hint=hint)
         if self.transport == "ipc" and sys.platform == "win32":
             raise SettingError("Windows has no ipc transport", hint='leave it out, or say transport = "tcp"')
-        for path in (*self.roots, self.folder, self.log_file):
+        check_team(self)
+        for path in (*self.roots, self.folder, self.log_file, self.keys, self.spool):
             if path and not os.path.isabs(path):
                 raise SettingError(f"{path} is not absolute", hint="write whole paths in the server's configuration")
 
@@ -69,6 +91,11 @@ class ServerConfig:
     def place(self) -> Place:
         """Where the server's socket, lock and connection file lie."""
         return Place(Path(self.folder) if self.folder else None, self.name)
+
+    @property
+    def spool_path(self) -> Path:
+        """Of what clients of other machines send."""
+        return Path(self.spool) if self.spool else default_spool(self.name)
 
     @property
     def log_path(self) -> Path:
@@ -79,16 +106,41 @@ class ServerConfig:
         return path if self.name == "default" else path.with_name(f"server-{self.name}.log")
 
 
+def check_team(config: ServerConfig) -> None:
+    """What has to fit together where servers of several machines work together."""
+    for name, address in (("listen", config.listen), ("upstream", config.upstream)):
+        if address and not _ADDRESS.fullmatch(address):
+            raise SettingError(f"{name} is no address", expected="tcp://HOST:PORT", found=address)
+    if config.listen and config.upstream:
+        hint = "start two servers, each with a name of its own"
+        raise SettingError("a server works for a team or sends its jobs to one, not both", hint=hint)
+    if bool(config.upstream) != bool(config.upstream_key):
+        hint = "`faceplate keys` on the team server shows it; without it nobody could tell who answers"
+        raise SettingError("upstream and upstream_key belong together", expected="both, or none", hint=hint)
+    if config.upstream_key and not re.fullmatch("[0-9a-f]{64}", config.upstream_key):
+        hint = "copy what `faceplate keys` shows on the team server"
+        raise SettingError("upstream_key is no public key", expected="64 hex digits", hint=hint)
+    if config.paths and not config.upstream:
+        raise SettingError("paths belong to the local server of a team", hint="take them out, or set upstream")
+    for here, there in config.paths:
+        if not (os.path.isabs(here) and there.startswith("/")) or ".." in (*here.split("/"), *there.split("/")):
+            raise SettingError(f'paths: "{here}" = "{there}" cannot be used', expected="two whole paths, without ..")
+
+
 def _check(spec: Any, value: Any) -> None:
     kind = type(spec.default)
     good = type(value) is kind or (kind is float and type(value) is int)
-    if kind is tuple:
+    if spec.metadata["pairs"]:
+        good = isinstance(value, tuple) and all(type(item) is str for pair in value for item in pair)
+    elif kind is tuple:
         good = isinstance(value, tuple) and all(type(item) is str for item in value) and bool(value)
     low, high = spec.metadata["low"], spec.metadata["high"]
     if good and low is not None:
         good = low <= value <= high
     if not good:
-        names = {tuple: "a list of paths", str: "text", int: "a whole number", float: "a number"}
+        if spec.metadata["pairs"]:
+            raise SettingError(f"{spec.name} is wrong", expected='a table: "/here" = "/there"', found=repr(value))
+        names = {tuple: "a list of paths", str: "text", int: "a whole number", float: "a number", bool: "true or false"}
         expected = names[kind] if low is None else f"{names[kind]} in {low:g}..{high:g}"
         hint = f"{spec.name}: {spec.metadata['doc']}"
         raise SettingError(f"server setting {spec.name} is wrong", expected=expected, found=repr(value), hint=hint)
@@ -120,4 +172,6 @@ def read_config(path: Path | None, **overrides: Any) -> ServerConfig:
             raise SettingError(f"{path}: no key is called {name!r}", hint=hint)
     values |= {name: value for name, value in overrides.items() if value is not None}
     values = {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
+    if isinstance(values.get("paths"), dict):
+        values["paths"] = tuple(values["paths"].items())
     return ServerConfig(**values)

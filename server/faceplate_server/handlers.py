@@ -20,7 +20,9 @@ from .frame_job import NULL_ENGINE
 from .jobs import Job
 from .listing import identities_in
 from .memory import process_mb
+from .page.counts import Counts
 from .rings import key_of
+from .upstream import UpstreamWorker
 from .worker import Worker
 
 log = logging.getLogger(__name__)
@@ -73,7 +75,7 @@ class Handlers:
         stop: asks the server to exit.
     """
 
-    def __init__(self, card: Card, worker: Worker, send: Send, stop: Callable[[], None]) -> None:
+    def __init__(self, card: Card, worker: Worker | UpstreamWorker, send: Send, stop: Callable[[], None]) -> None:
         self.card = card
         self.worker = worker
         self.clients: dict[bytes, Client] = {}
@@ -82,6 +84,7 @@ class Handlers:
         self.stopping = False
         self.heard = time.monotonic()
         self.started = time.monotonic()
+        self.counts = Counts()
         self._send = send
         self._stop = stop
         self._ended: OrderedDict[str, Any] = OrderedDict()
@@ -121,11 +124,17 @@ class Handlers:
                 raise wire.Malformed("this message is sent by servers only", found=type(message).__name__)
             handler(who, message)
         except (wire.WireError, Refused) as error:
-            self._send(who, to_message(getattr(message, "id", None), error))
+            self._refuse(who, message, error)
         except Exception as error:
             # one message must not end the server for all other clients; it is told and logged with its trace
             log.exception("a message of type %s met a fault", type(message).__name__)
-            self._send(who, to_message(getattr(message, "id", None), error))
+            self._refuse(who, message, error)
+
+    def _refuse(self, who: bytes, message: Any, error: Exception) -> None:
+        answer = to_message(getattr(message, "id", None), error)
+        client = self.clients.get(who)
+        self.counts.refused("a stranger" if client is None else client.name, answer)
+        self._send(who, answer)
 
     # Connections
 
@@ -155,17 +164,10 @@ class Handlers:
             __version__,
             self.card.instance,
             (*ENGINES, NULL_ENGINE),
-            self._devices(),
+            self.worker.devices,
             self.card.limits,
             self.card.roots,
         )
-
-    def _devices(self) -> tuple[wire.Device, ...]:
-        bench = self.worker.bench
-        if bench is None:
-            return ()
-        device = bench.nets.device
-        return (wire.Device(str(device), device.kind, device.provider),)
 
     def _bye(self, who: bytes, _: wire.Bye) -> None:
         self.gone(who)
@@ -226,6 +228,7 @@ class Handlers:
     def ended(self, job: Job, end: Any) -> None:
         """A job's last message."""
         self.jobs.pop(job.id, None)
+        self.counts.told(job, end)
         if not job.orphan:
             self._ended[job.id] = end
             while len(self._ended) > _REMEMBERED:
@@ -237,7 +240,9 @@ class Handlers:
         """Any message of a job, from the worker."""
         if isinstance(message, wire.ENDS):
             self.ended(job, message)
-        elif not job.orphan and self._understands(job.reply_to, message):
+            return
+        self.counts.told(job, message)
+        if not job.orphan and self._understands(job.reply_to, message):
             self._send(job.reply_to, message)
 
     def _understands(self, who: bytes, message: Any) -> bool:
@@ -277,7 +282,7 @@ class Handlers:
             process_mb(),
             len(self.clients),
             self.worker.frames_done,
-            self._devices(),
+            self.worker.devices,
             self.worker.nets,
             states,
         )

@@ -8,7 +8,6 @@ import secrets
 import sys
 import threading
 import time
-from pathlib import Path
 
 from faceplate import __version__
 from faceplate.errors import FaceplateError, InputError, ResourceError
@@ -19,10 +18,13 @@ from faceplate_client.slots import sweep
 
 from .config import ServerConfig
 from .handlers import Card, Handlers
+from .page.service import StatusPage
 from .parent import ParentWatch
 from .rings import RingLimits, RingTable, key_of
 from .roots import Roots
 from .socket_loop import SocketLoop
+from .team import make_upstream, open_gateway, team_roots, team_view
+from .upstream import UpstreamWorker
 from .warm import WarmCache
 from .worker import OpenBench, Worker
 
@@ -56,6 +58,7 @@ class Server:
         self._swept = time.monotonic()
         self._loop: SocketLoop | None = None
         self._handlers: Handlers | None = None
+        self._page: StatusPage | None = None
 
     def stop(self) -> None:
         """Finish the current frames and exit; from any thread or signal handler."""
@@ -90,6 +93,8 @@ class Server:
             try:
                 return self._serve(loop)
             finally:
+                if self._page is not None:
+                    self._page.close()
                 remove_connection(self.place)
                 loop.close()
                 self.place.socket.unlink(missing_ok=True)
@@ -116,9 +121,8 @@ class Server:
         config = self.config
         frame_bytes = config.max_frame_mb << 20
         rings = RingTable(self.place.folder, RingLimits(config.max_slots, frame_bytes, config.max_rings))
-        roots = Roots(Path(root) for root in config.roots)
-        cache = WarmCache(config.warm_mb << 20)
-        worker = Worker(self._open_bench, rings, roots, cache, loop.tell, shots=config.shots)
+        roots = Roots(team_roots(config))
+        worker = self._worker(rings, roots, loop)
         token = secrets.token_urlsafe(32) if config.transport == "tcp" else ""
         limits = wire.Limits(wire.MAX_BYTES, frame_bytes, config.max_slots, config.max_clients, config.max_jobs)
         card = Card(secrets.token_hex(8), token, limits, tuple(map(str, roots.folders)))
@@ -133,9 +137,17 @@ class Server:
             wire.PROTOCOL_MAX,
             time.time(),
         )
+        self._page = StatusPage(self.place, self._handlers, config.page_port) if config.page else None
+        gateway = open_gateway(config, info, limits)
         write_connection(self.place, info)
         threading.Thread(target=self._warm_up, args=(worker,), name="warm-up", daemon=True).start()
-        loop.run(self._tick)
+        if gateway is not None:
+            gateway.start()
+        try:
+            loop.run(self._tick)
+        finally:
+            if gateway is not None:
+                gateway.close()
         if self._failure is not None:
             raise self._failure
         ended = worker.close(0.5 if self._handlers.jobs else 5.0)
@@ -143,7 +155,14 @@ class Server:
             log.error("%d jobs were still at work and are lost", len(self._handlers.jobs))
         return 0 if ended else 1
 
-    def _warm_up(self, worker: Worker) -> None:
+    def _worker(self, rings: RingTable, roots: Roots, loop: SocketLoop) -> Worker | UpstreamWorker:
+        config = self.config
+        if config.upstream:
+            return make_upstream(config, rings, roots, loop.tell)
+        cache = WarmCache(config.warm_mb << 20)
+        return Worker(self._open_bench, rings, roots, cache, loop.tell, shots=config.shots, team=team_view(config))
+
+    def _warm_up(self, worker: Worker | UpstreamWorker) -> None:
         try:
             worker.warm_up()
         except FaceplateError as error:
@@ -152,15 +171,7 @@ class Server:
             log.exception("the server met a fault while it started")
             self._failure = ResourceError(f"the server cannot start: {type(error).__name__}", found=str(error))
         else:
-            assert worker.bench is not None
-            device = worker.bench.nets.device
-            log.info(
-                "ready on %s by %s (%s), %d frames at once",
-                device,
-                device.provider,
-                device.reason,
-                worker.bench.threads,
-            )
+            log.info("ready: %s", worker.summary)
         self._warm.set()
         assert self._loop is not None
         self._loop.wake()
@@ -172,6 +183,8 @@ class Server:
         if self._failure is not None:
             return False
         handlers.ready = self._warm.is_set()
+        if self._page is not None:
+            self._page.look(handlers)
         handlers.stop_late_jobs()
         if now - self._swept > _SWEEP_S:
             self._swept = now

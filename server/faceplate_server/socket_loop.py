@@ -125,7 +125,7 @@ class SocketLoop:
             # a connection's end is told before its number can be given to another one's first message
             self._read_monitor()
             who, *parts = [bytes(frame.buffer) for frame in frames]
-            self.handlers.receive(who, parts, _descriptor(frames[-1]))
+            self.handlers.receive(who, parts, descriptor_of(frames[-1]))
 
     def _read_monitor(self) -> None:
         assert self.handlers is not None
@@ -155,7 +155,8 @@ class SocketLoop:
         self._wake_out.close()
 
 
-def _descriptor(frame: zmq.Frame) -> int:
+def descriptor_of(frame: zmq.Frame) -> int:
+    """The connection's descriptor that a message came over, -1 where unknown."""
     try:
         return int(frame.get("__fd"))
     except (zmq.ZMQError, ValueError):

@@ -25,6 +25,7 @@ from faceplate_client import wire
 from faceplate_client.errors import ClientError
 
 from . import requests
+from .answering import answer_in_thread
 from .errors import Refused, clean, to_failure, to_message
 from .frame_bridge import SlotsOfJob
 from .frame_job import FrameJobs
@@ -32,6 +33,7 @@ from .jobs import LANES, Job, JobQueue, Lane
 from .listing import tracks_of
 from .rings import RingTable
 from .roots import Roots
+from .spool import TeamView
 from .turns import FrameTurns
 from .warm import WarmCache, WarmMapping
 
@@ -54,10 +56,19 @@ class Worker:
         cache: what is kept warm.
         tell: takes the jobs' messages.
         shots: range and analyse jobs at work at once.
+        team: how jobs of a team's clients are written into ledgers.
     """
 
     def __init__(
-        self, open_bench: OpenBench, rings: RingTable, roots: Roots, cache: WarmCache, tell: Tell, *, shots: int
+        self,
+        open_bench: OpenBench,
+        rings: RingTable,
+        roots: Roots,
+        cache: WarmCache,
+        tell: Tell,
+        *,
+        shots: int,
+        team: TeamView | None = None,
     ) -> None:
         self.rings = rings
         self.roots = roots
@@ -66,6 +77,7 @@ class Worker:
         self._open_bench = open_bench
         self._tell = tell
         self._shots = shots
+        self._team = TeamView() if team is None else team
         self._frames = FrameJobs(roots, cache)
         self._threads: list[threading.Thread] = []
         self._lock = threading.Lock()
@@ -126,10 +138,25 @@ class Worker:
         return not any(thread.is_alive() for thread in self._threads)
 
     @property
+    def devices(self) -> tuple[wire.Device, ...]:
+        """What the nets run on; none while the server starts."""
+        if self.bench is None:
+            return ()
+        device = self.bench.nets.device
+        return (wire.Device(str(device), device.kind, device.provider),)
+
+    @property
+    def summary(self) -> str:
+        """For the log: what the work is done with."""
+        assert self.bench is not None
+        device = self.bench.nets.device
+        return f"{device} by {device.provider} ({device.reason}), {self.bench.threads} frames at once"
+
+    @property
     def nets(self) -> tuple[str, ...]:
-        """Warm nets: id, device, provider."""
+        """Warm nets: id, device, provider, precision."""
         loaded = [net for pool in self._pools.values() for net in pool.loaded]
-        return tuple(dict.fromkeys(f"{net.card.id} on {net.device} by {net.provider}" for net in loaded))
+        return tuple(dict.fromkeys(f"{net.card.id} on {net.device} by {net.provider} in {net.precision}" for net in loaded))
 
     # In the threads
 
@@ -208,18 +235,7 @@ class Worker:
 
     def answer(self, job: Job, make: Callable[[], Any]) -> None:
         """Answer a question that takes a while, in a thread of its own; `job` says whose it is and is in no queue."""
-
-        def run() -> None:
-            try:
-                answer = make()
-            except (Refused, FaceplateError) as error:
-                answer = to_message(job.id, error)
-            except Exception as error:
-                log.exception("question %s of %s met a fault", job.id, job.client)
-                answer = to_message(job.id, error)
-            self._tell(job, answer)
-
-        threading.Thread(target=run, name="answer", daemon=True).start()
+        answer_in_thread(job, make, self._tell)
 
     def tell(self, job: Job, message: Any) -> None:
         """Send a message of a job."""
@@ -234,7 +250,8 @@ class Worker:
         turn = self.turns.of(
             job.client + job.owner.hex(), interactive=job.interactive, given_up=lambda: job.token.is_cancelled
         )
-        return dataclasses.replace(self.bench, nets=self._pools[commercial], turn=turn)
+        shown, user = self._team.seen(job.client)
+        return dataclasses.replace(self.bench, nets=self._pools[commercial], turn=turn, shown=shown, user=user)
 
 
 def _step_back() -> None:

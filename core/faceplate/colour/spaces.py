@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import copy
 import difflib
+import hashlib
 import os
 import re
 from collections.abc import Mapping
@@ -171,6 +172,11 @@ class ColourConfig:
     def is_linear(self, name: str) -> bool:
         """True when `name` (as in `resolve`) is scene-linear."""
         return bool(self._config.isColorSpaceLinear(self.resolve(name), ocio.REFERENCE_SPACE_SCENE))
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of the configuration's text: two machines that have the same one convert alike, but for LUT files."""
+        return hashlib.sha256(self._config.serialize().encode()).hexdigest()
 
     def interop_id(self, name: str) -> str:
         """The space's id of the Color Interop Forum; "" where the configuration, or an OCIO before 2.5, has none."""

@@ -1,0 +1,399 @@
+"""The local server's connection to a team server: made again when it is lost, and never in silence."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import queue
+import socket
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import zmq
+from zmq.utils import z85
+from zmq.utils.monitor import parse_monitor_message
+
+from faceplate import __version__
+from faceplate.errors import FaceplateError, ResourceError
+from faceplate_client import wire
+
+from . import link
+from .ask import rebuilt
+from .keys import KeyPair
+from .streams import Outbox
+
+log = logging.getLogger(__name__)
+
+_HANDSHAKE_S = 5.0
+_HEARTBEAT_MS = 5000
+_DEAD_MS = 30_000
+_TICK_MS = 200
+_STATUS_S = 5.0
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 5.0
+_LOOK_S = 0.05
+
+
+class LinkLost(Exception):
+    """The connection was cut, or was never there: nothing of a job can be said to be done."""
+
+
+@dataclass(frozen=True)
+class TeamAddress:
+    """Where the team server is, and the key that it must have.
+
+    Attributes:
+        address: "tcp://HOST:PORT".
+        key: its public key, 32 bytes.
+    """
+
+    address: str
+    key: bytes
+
+
+class Channel:
+    """What the team server says about one job. For one thread.
+
+    Attributes:
+        inbox: (kind, head, body) of messages; None when the connection was lost.
+    """
+
+    def __init__(self, line: _Line) -> None:
+        self.inbox: queue.SimpleQueue[tuple[str, dict[str, Any], bytes] | None] = queue.SimpleQueue()
+        self._line = line
+
+    def get(self, seconds: float) -> tuple[str, dict[str, Any], bytes] | None:
+        """The next message, None when there is none in time.
+
+        Raises:
+            LinkLost: the connection was cut.
+        """
+        try:
+            found = self.inbox.get(timeout=seconds)
+        except queue.Empty:
+            return None
+        if found is None:
+            raise LinkLost
+        return found
+
+    def put(self, item: Any, *, urgent: bool) -> None:
+        """Queue a stream or message of the job."""
+        self._line.put(self, item, urgent=urgent)
+
+    def say(self, parts: list[bytes]) -> None:
+        """Send a message before what is queued, but behind what is being sent: a cancel never comes before its job."""
+        self._line.outbox.put("", parts, urgent=True)
+
+    def answer(self, body: bytes) -> None:
+        """A piece is through."""
+        self._line.post(link.encode("ack", {"bytes": len(body) + link.PIECE_COST}))
+
+    def close(self) -> None:
+        """The job has ended here: what still comes is dropped."""
+        self._line.forget(self)
+        with contextlib.suppress(queue.Empty):
+            while (left := self.inbox.get_nowait()) is not None:
+                if left[0] == "data":
+                    self.answer(left[2])
+
+
+class _Line:
+    """One connection, from hello to its end."""
+
+    def __init__(self, wake: Callable[[], None]) -> None:
+        self.posted: queue.SimpleQueue[list[bytes]] = queue.SimpleQueue()
+        self.outbox = Outbox(self.post, self._failed, "to team")
+        self.open = False
+        self._wake = wake
+        self._lock = threading.Lock()
+        self._channels: dict[str, Channel] = {}
+        self._streams: dict[int, tuple[Channel, int]] = {}
+        self._dead = False
+
+    def post(self, parts: list[bytes]) -> None:
+        self.posted.put(parts)
+        self._wake()
+
+    def channel(self, job: str) -> Channel:
+        made = Channel(self)
+        with self._lock:
+            if self._dead:
+                raise LinkLost
+            self._channels[job] = made
+        return made
+
+    def put(self, channel: Channel, item: Any, *, urgent: bool) -> None:
+        job = self._job_of(channel)
+        if job is not None:
+            self.outbox.put(job, item, urgent=urgent)
+
+    def _job_of(self, channel: Channel) -> str | None:
+        with self._lock:
+            return next((job for job, one in self._channels.items() if one is channel), None)
+
+    def forget(self, channel: Channel) -> None:
+        job = self._job_of(channel)
+        with self._lock:
+            if job is not None:
+                del self._channels[job]
+            self._streams = {number: pair for number, pair in self._streams.items() if pair[0] is not channel}
+        if job is not None:
+            self.outbox.drop(job)
+
+    def _failed(self, job: str, error: BaseException) -> None:
+        """A file cannot be read while it is sent."""
+        reason = str(error)
+        failure = wire.Error(job, "input", "InputError", "a file of the job cannot be sent", None, reason[:4000])
+        self.take("say", {}, wire.encode(failure), job)
+
+    def take(self, kind: str, head: dict[str, Any], body: bytes, job: str) -> None:
+        """Hand a message to its job's thread."""
+        with self._lock:
+            channel = self._channels.get(job)
+        if channel is not None:
+            channel.inbox.put((kind, head, body))
+
+    def take_stream(self, kind: str, head: dict[str, Any], body: bytes) -> None:
+        """A stream's beginning or piece."""
+        number = head["stream"]
+        with self._lock:
+            if kind == "open":
+                owner = self._channels.get(head["job"])
+                if owner is not None and head["size"]:
+                    self._streams[number] = owner, head["size"]
+                channel = owner
+            else:
+                channel, left = self._streams.get(number, (None, 0))
+                if channel is not None:
+                    left -= head["size"]
+                    self._streams[number] = channel, left
+                    if left <= 0:
+                        del self._streams[number]
+        if channel is not None:
+            channel.inbox.put((kind, head, body))
+        elif kind == "data":
+            self.post(link.encode("ack", {"bytes": len(body) + link.PIECE_COST}))  # of a job that has ended
+
+    def lose(self) -> None:
+        with self._lock:
+            self._dead = True
+            channels = list(self._channels.values())
+        self.outbox.close()
+        for channel in channels:
+            channel.inbox.put(None)
+
+
+class UpstreamLink:
+    """Keeps a connection to the team server.
+
+    Args:
+        team: where it is, and its key.
+        own: this user's keys.
+        name: of this machine, for the team server's log.
+    """
+
+    def __init__(self, team: TeamAddress, own: KeyPair, name: str) -> None:
+        self.team = team
+        self.welcome: wire.Welcome | None = None
+        self.status: wire.StatusReply | None = None
+        self.failure: FaceplateError = self._unreachable("the connection is being made")
+        self.tried = threading.Event()
+        self._own = own
+        self._name = name
+        self._changed = threading.Condition()
+        self._line: _Line | None = None
+        self._wake_in, self._wake_out = socket.socketpair()
+        self._wake_in.setblocking(False)
+        self._wake_out.setblocking(False)
+        self._stopping = threading.Event()
+        self._context = zmq.Context()
+        self._thread = threading.Thread(target=self._run, name="upstream", daemon=True)
+
+    def start(self) -> None:
+        """Begin to connect."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """End the connection; jobs that are open are lost."""
+        self._stopping.set()
+        self._wake()
+        if self._thread.is_alive():
+            self._thread.join(5.0)
+        self._context.term()
+        self._wake_in.close()
+        self._wake_out.close()
+
+    def channel(self, job: str, seconds: float, given_up: Callable[[], bool]) -> Channel:
+        """A channel for a job, over the connection that there is or comes within some seconds.
+
+        Raises:
+            FaceplateError: why there is none.
+            LinkLost: the caller gave up.
+        """
+        end = time.monotonic() + seconds
+        with self._changed:
+            while True:
+                if given_up():
+                    raise LinkLost
+                if self._line is not None and self._line.open:
+                    with contextlib.suppress(LinkLost):
+                        return self._line.channel(job)
+                if time.monotonic() > end:
+                    raise self.failure
+                self._changed.wait(_LOOK_S)
+
+    # The link's thread
+
+    def _wake(self) -> None:
+        with contextlib.suppress(BlockingIOError, OSError):
+            self._wake_in.send(b"\0")
+
+    def _run(self) -> None:
+        pause = _FIRST_PAUSE_S
+        while not self._stopping.is_set():
+            started = time.monotonic()
+            line = _Line(self._wake)
+            try:
+                self._talk(line)
+            except (zmq.ZMQError, wire.WireError) as error:
+                self._fail(self._unreachable(str(error)))
+            finally:
+                was_open, line.open = line.open, False
+                line.lose()
+                with self._changed:
+                    self._line, self.welcome, self.status = None, None, None
+                    self._changed.notify_all()
+                self.tried.set()
+            if was_open:
+                log.warning("the connection to the team server at %s was lost", self.team.address)
+                pause = _FIRST_PAUSE_S
+            if not self._stopping.wait(max(0.0, started + pause - time.monotonic())):
+                pause = min(2 * pause, _LONGEST_PAUSE_S)
+
+    def _talk(self, line: _Line) -> None:
+        """One connection, to its end."""
+        dealer = self._context.socket(zmq.DEALER)
+        dealer.linger = 200
+        dealer.sndhwm = 0  # what is on its way is bounded by the window
+        dealer.maxmsgsize = link.MOST_HEAD
+        dealer.reconnect_ivl = -1  # a new connection is a new socket, so that nothing of the old one is sent
+        dealer.connect_timeout = dealer.handshake_ivl = round(_HANDSHAKE_S * 1e3)
+        dealer.heartbeat_ivl, dealer.heartbeat_timeout = _HEARTBEAT_MS, _DEAD_MS
+        dealer.curve_serverkey = z85.encode(self.team.key)
+        dealer.curve_publickey = z85.encode(self._own.public)
+        dealer.curve_secretkey = z85.encode(self._own.secret)
+        monitor = dealer.get_monitor_socket()
+        try:
+            dealer.connect(self.team.address)
+            self._listen(line, dealer, monitor)
+            if line.open:
+                with contextlib.suppress(zmq.ZMQError):
+                    dealer.send_multipart(link.encode("say", None, wire.encode(wire.Bye())), zmq.NOBLOCK)
+        finally:
+            dealer.disable_monitor()
+            monitor.close()
+            dealer.close()
+
+    def _listen(self, line: _Line, dealer: zmq.Socket[bytes], monitor: Any) -> None:
+        poller = zmq.Poller()
+        for one in (dealer, monitor, self._wake_out):
+            poller.register(one, zmq.POLLIN)
+        asked = begun = time.monotonic()
+        while not self._stopping.is_set():
+            poller.poll(_TICK_MS)
+            with contextlib.suppress(BlockingIOError):
+                while self._wake_out.recv(4096):
+                    pass
+            while dealer.poll(0):
+                if not self._heard(line, dealer.recv_multipart()):
+                    return
+            while monitor.poll(0):
+                if not self._event(line, parse_monitor_message(monitor.recv_multipart()), dealer):
+                    return
+            if line.open and time.monotonic() - asked > _STATUS_S:
+                asked = time.monotonic()
+                line.post(link.encode("say", None, wire.encode(wire.Status("status"))))
+            if not line.open and time.monotonic() - begun > 2 * _HANDSHAKE_S:
+                self._fail(self._unreachable("it took the connection and said nothing"))
+                return
+            with contextlib.suppress(queue.Empty):
+                while True:
+                    dealer.send_multipart(line.posted.get_nowait(), zmq.NOBLOCK)
+
+    def _event(self, line: _Line, event: Any, dealer: zmq.Socket[bytes]) -> bool:
+        """What the connection itself tells; False when it is over."""
+        kind = event["event"]
+        if kind == zmq.EVENT_HANDSHAKE_SUCCEEDED:
+            hello = wire.Hello(wire.PROTOCOL_MIN, wire.PROTOCOL_MAX, self._name, __version__)
+            dealer.send_multipart(link.encode("say", None, wire.encode(hello, 1)), zmq.NOBLOCK)
+        elif kind == zmq.EVENT_HANDSHAKE_FAILED_AUTH:
+            self._fail(
+                ResourceError(
+                    f"the team server at {self.team.address} does not let this machine in",
+                    expected="its key on the team server's list",
+                    found=self._own.public.hex(),
+                    hint="on the team server: faceplate keys allow NAME " + self._own.public.hex(),
+                )
+            )
+            return False
+        elif kind in (zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL, zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL):
+            self._fail(
+                ResourceError(
+                    f"what answers at {self.team.address} is not the team server that is meant",
+                    expected=f"a server with the key {self.team.key.hex()}",
+                    found="another key, or no Faceplate team server",
+                    hint="compare upstream_key with what `faceplate keys` shows on the team server",
+                )
+            )
+            return False
+        elif kind in (zmq.EVENT_DISCONNECTED, zmq.EVENT_CLOSED):
+            self._fail(self._unreachable("the connection was cut" if line.open else "nobody answers"))
+            return False
+        return True
+
+    def _heard(self, line: _Line, parts: list[bytes]) -> bool:
+        kind, head, body = link.decode(parts)
+        if kind == "ack":
+            line.outbox.window.answered(head["bytes"])
+        elif kind in ("open", "data"):
+            line.take_stream(kind, head, body)
+        elif kind == "want":
+            line.take(kind, head, body, head["id"])
+        else:
+            return self._said(line, wire.decode(body), body)
+        return True
+
+    def _said(self, line: _Line, message: Any, body: bytes) -> bool:
+        if isinstance(message, wire.Welcome):
+            log.info("connected to the team server at %s", self.team.address)
+            line.open = True
+            line.post(link.encode("say", None, wire.encode(wire.Status("status"))))
+            with self._changed:
+                self._line, self.welcome = line, message
+                self._changed.notify_all()
+            self.tried.set()
+        elif isinstance(message, wire.StatusReply):
+            self.status = message
+        elif isinstance(message, wire.Error) and message.id is None:
+            error = rebuilt(message)
+            log.error("the team server at %s: %s", self.team.address, error)
+            hint = error.hint or "update both servers to the same release"
+            self._fail(ResourceError(error.message, expected=error.expected, found=error.found, hint=hint))
+            return False
+        elif getattr(message, "id", None) is not None:
+            line.take("say", {}, body, message.id)
+        return True
+
+    def _fail(self, failure: FaceplateError) -> None:
+        if str(failure) != str(self.failure):
+            log.warning("%s", failure)
+        self.failure = failure
+
+    def _unreachable(self, found: str) -> ResourceError:
+        return ResourceError(
+            f"the team server at {self.team.address} cannot be reached",
+            found=found,
+            hint="check that it runs (`faceplate status` there) and that the network lets this port through",
+        )
