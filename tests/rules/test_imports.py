@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TypeGuard
 
 import pytest
 
@@ -17,17 +18,27 @@ OURS = {
     "faceplate_blender": "host_plugins",
     "faceplate_nuke": "host_plugins",
     "faceplate_resolve": "host_plugins",
+    "faceplate_install": "host_plugins",
 }
 HEAVY = {"torch", "onnxruntime", "cv2", "OpenEXR", "OpenImageIO", "PyOpenColorIO", "av"}
 FORBIDDEN = {
     "faceplate": (set(OURS) - {"faceplate"}) | HOSTS | {"zmq"},
     "faceplate_server": HOSTS
-    | {name for name in OURS if name.startswith(("faceplate_b", "faceplate_n", "faceplate_r"))},
+    | {name for name in OURS if name.startswith(("faceplate_b", "faceplate_n", "faceplate_r", "faceplate_i"))},
     "faceplate_client": (set(OURS) - {"faceplate_client"}) | HOSTS | HEAVY | {"zmq"},
-    "faceplate_blender": {"faceplate", "faceplate_server", "faceplate_nuke", "faceplate_resolve", "zmq"} | HEAVY,
-    "faceplate_nuke": {"faceplate", "faceplate_server", "faceplate_blender", "faceplate_resolve", "zmq"} | HEAVY,
-    "faceplate_resolve": {"faceplate", "faceplate_server", "faceplate_blender", "faceplate_nuke", "zmq"} | HEAVY,
+    **{
+        host: (set(OURS) - {host, "faceplate_client"}) | HEAVY | {"zmq"}
+        for host in ("faceplate_blender", "faceplate_nuke", "faceplate_resolve")
+    },
+    "faceplate_install": {name for name in OURS if name not in ("faceplate", "faceplate_client", "faceplate_install")}
+    | HOSTS
+    | HEAVY
+    | {"zmq"},
 }
+BLENDER_DATA = {"host.py", "baking.py"}
+"""Files of faceplate_blender that may use `bpy.data` and `bpy.ops`: few places change the artist's document."""
+BLENDER_FREE = {"shim.py", "colours.py", "strips.py", "placing.py"}
+"""Files of faceplate_blender that do without bpy: they work on what they are given."""
 LAYERS = (
     "errors",
     "frame face job",
@@ -111,3 +122,18 @@ def test_the_check_can_fail(tmp_path: Path) -> None:
     names = [name for _, name in imports(bad, tmp_path / "faceplate")]
     assert names == ["zmq", "faceplate.pipeline"]
     assert layer_of("faceplate.pipeline") > layer_of("faceplate.frame")  # type: ignore[operator]
+
+
+def _is_bpy(node: ast.AST) -> TypeGuard[ast.Attribute]:
+    return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "bpy"
+
+
+def test_blenders_data_is_touched_in_few_files() -> None:
+    wrong = []
+    for path in sources("faceplate_blender"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if _is_bpy(node) and node.attr in ("data", "ops") and path.name not in BLENDER_DATA:
+                wrong.append(f"{path.relative_to(ROOT)}:{node.lineno} uses bpy.{node.attr}")
+            if isinstance(node, ast.Import) and path.name in BLENDER_FREE and node.names[0].name == "bpy":
+                wrong.append(f"{path.relative_to(ROOT)}:{node.lineno} imports bpy")
+    assert wrong == []

@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The Faceplate group of the compositor: what is in it, which plate it is wired to, and which file that shows when.
+
+    Image (plate) ──► Switch ──► Image        Off: the plate, as long as there is no result
+    Faceplate Result ─►┘                      On: what `render_pre` puts in, or the files of a processed range
+
+Works on node trees that it is given and imports nothing of Blender. A group has a tree of its own, whose name is the
+clip's id and whose custom properties say what it is.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from faceplate_client.errors import BadClip
+from faceplate_client.frame_maths import Span
+from faceplate_client.host import Clip
+
+from . import colours
+
+MARK = "faceplate_node"
+"""Custom property of a group's tree: version of its layout."""
+VERSION = 1
+RESULT, SWITCH = "Faceplate Result", "Faceplate Switch"
+_NUMBER = re.compile(r"([0-9]+)(?=[^0-9]*$)")
+
+
+def build(tree: Any, picture: Any) -> None:
+    """Fill an empty compositor tree with a group's nodes, the switch at off.
+
+    Args:
+        tree: new.
+        picture: float image that shows live results.
+    """
+    tree[MARK] = VERSION
+    tree.interface.new_socket("Image", in_out="INPUT", socket_type="NodeSocketColor")
+    tree.interface.new_socket("Image", in_out="OUTPUT", socket_type="NodeSocketColor")
+    plate, out = tree.nodes.new("NodeGroupInput"), tree.nodes.new("NodeGroupOutput")
+    result, switch = tree.nodes.new("CompositorNodeImage"), tree.nodes.new("CompositorNodeSwitch")
+    result.name = result.label = RESULT
+    switch.name = switch.label = SWITCH
+    result.image = picture
+    off, on = [socket for socket in switch.inputs if socket.type == "RGBA"]
+    tree.links.new(plate.outputs[0], off)
+    tree.links.new(result.outputs[0], on)
+    tree.links.new(switch.outputs[0], out.inputs[0])
+    for node, x, y in ((plate, -400, 100), (result, -400, -100), (switch, -100, 0), (out, 150, 0)):
+        node.location = (x, y)
+    set_switch(tree, on=False)
+
+
+def is_group(tree: Any) -> bool:
+    """Whether a tree is one of ours."""
+    return tree is not None and MARK in tree
+
+
+def set_switch(tree: Any, *, on: bool) -> None:
+    """Let the group give its result (on) or the plate (off)."""
+    switch = tree.nodes[SWITCH]
+    if "Switch" in switch.inputs:
+        switch.inputs["Switch"].default_value = on
+    else:  # 4.2
+        switch.check = on
+
+
+def switch_is_on(tree: Any) -> bool:
+    """Whether the group gives its result."""
+    switch = tree.nodes[SWITCH]
+    return bool(switch.inputs["Switch"].default_value if "Switch" in switch.inputs else switch.check)
+
+
+def groups(tree: Any) -> Iterator[Any]:
+    """The nodes of a compositor tree that are Faceplate groups, those within other groups too; each tree once."""
+    seen: set[str] = set()
+    waiting = [tree] if tree is not None else []
+    while waiting:
+        for node in waiting.pop().nodes:
+            inner = node.node_tree if node.type == "GROUP" else None
+            if inner is None or inner.name in seen:
+                continue
+            seen.add(inner.name)
+            if is_group(inner):
+                yield node
+            else:
+                waiting.append(inner)
+
+
+def plate_node(group: Any) -> Any:
+    """The Image or Movie Clip node that a group's plate comes from, reroutes passed; None where there is none.
+
+    Raises:
+        BadClip: something else is wired in, whose pixels no script can reach.
+    """
+    socket = group.inputs[0]
+    while socket.is_linked:
+        node = socket.links[0].from_node
+        if node.type == "REROUTE":
+            socket = node.inputs[0]
+            continue
+        if node.type in ("IMAGE", "MOVIECLIP") and not node.mute:
+            return node
+        raise BadClip(
+            f"{group.node_tree.name}: the plate has to come straight from an Image or Movie Clip node",
+            found=f"{'muted ' if node.mute else ''}{node.bl_label} node {node.name!r}",
+            hint="put Faceplate first, behind the plate; grade, blur and so on come after it",
+        )
+    return None
+
+
+@dataclass(frozen=True)
+class Reader:
+    """What is needed to read nodes.
+
+    Attributes:
+        fps: of the scene.
+        studio: whether $OCIO is set.
+        absolute: path of Blender's to an absolute one.
+        working_space: of Blender's own float pixels, as the server calls it.
+    """
+
+    fps: float
+    studio: bool
+    absolute: Callable[[str], str]
+    working_space: str
+
+    def clip(self, group: Any, frame: int) -> Clip | None:
+        """The clip of a group's plate at a timeline frame; None where the plate shows nothing then.
+
+        An Image node holds its first and last file and may run in circles, so the clip is true for this frame alone.
+
+        Raises:
+            BadClip: no plate, or one that the server cannot read.
+        """
+        node = plate_node(group)
+        if node is None:
+            raise BadClip(f"{group.node_tree.name} has no plate", hint="wire an Image or Movie Clip node into it")
+        if node.type == "MOVIECLIP":
+            return self._movie_clip(group, node, frame)
+        if node.image is None:
+            raise BadClip(f"the Image node {node.name!r} has no image", hint="open the plate in it")
+        return self._image(group, node, frame)
+
+    def _image(self, group: Any, node: Any, frame: int) -> Clip:
+        image = node.image
+        size = (int(image.size[0]), int(image.size[1]))
+        if image.source in ("SEQUENCE", "MOVIE"):
+            number = image_frame(frame, node.frame_start, node.frame_duration, node.frame_offset, node.use_cyclic)
+            path = self.absolute(image.filepath)
+            source = path if image.source == "MOVIE" else pattern_of(path)
+            return self._clip(group, frame, Span(number, number), source, size, self._space(image))
+        if image.source == "FILE" and not image.is_dirty and image.packed_file is None:
+            number = lone_number(image.filepath)
+            path = self.absolute(image.filepath)
+            return self._clip(group, frame, Span(number, number), path, size, self._space(image))
+        if image.source in ("FILE", "GENERATED"):
+            # painted, packed or made by a script: its pixels are all there is
+            return Clip(
+                id=clip_id(group.node_tree),
+                name=group.node_tree.name,
+                start=frame,
+                used=Span(frame, frame),
+                size=size,
+                colour_space=self.working_space if image.is_float else self._space(image),
+                fps=self.fps,
+                has_pixels=True,
+            )
+        raise BadClip(
+            f"the image {image.name!r} cannot be a plate", found=image.source.lower(), hint="use a file or a sequence"
+        )
+
+    def _movie_clip(self, group: Any, node: Any, frame: int) -> Clip | None:
+        clip = node.clip
+        if clip is None:
+            raise BadClip(f"the Movie Clip node {node.name!r} has no clip", hint="open the plate in it")
+        path = self.absolute(clip.filepath)
+        number = frame - clip.frame_start + clip.frame_offset
+        if not 0 <= number < clip.frame_duration + clip.frame_offset:
+            return None
+        size = (int(clip.size[0]), int(clip.size[1]))
+        first = 1
+        if clip.source == "SEQUENCE":
+            first = lone_number(path)
+            path = pattern_of(path)
+        return self._clip(group, frame, Span(first + number, first + number), path, size, self._space(clip))
+
+    def _clip(
+        self, group: Any, frame: int, used: Span, source: str, size: tuple[int, int], space: str
+    ) -> Clip:
+        return Clip(
+            id=clip_id(group.node_tree),
+            name=group.node_tree.name,
+            start=frame,
+            used=used,
+            media=used,
+            source=source,
+            size=size,
+            colour_space=space,
+            fps=self.fps,
+        )
+
+    def _space(self, data: Any) -> str:
+        name = data.colorspace_settings.name
+        space = colours.to_server(name, studio=self.studio)
+        if space is None:
+            raise BadClip(
+                f"the plate {data.name!r} is in a colour space that the server does not know",
+                found=name,
+                hint="choose another space for it, or set $OCIO for Blender and the server",
+            )
+        return space
+
+
+def clip_id(tree: Any) -> str:
+    """Names of node groups are unique in a file."""
+    return f"node:{tree.name}"
+
+
+def image_frame(frame: int, start: int, duration: int, offset: int, cyclic: bool) -> int:
+    """The file number (movie: frame) that an Image node shows at a timeline frame, as Blender 4.2 to 5.2 do."""
+    number = frame - start + 1
+    if cyclic:
+        return (number - 1) % duration + 1 + offset
+    return min(max(number, 0), duration) + offset
+
+
+def pattern_of(path: str) -> str:
+    """A file of a sequence with "#" for the digits of its number, the last ones of the name.
+
+    Raises:
+        BadClip: no number in the name.
+    """
+    folder, name = os.path.split(path)
+    stem, ending = os.path.splitext(name)
+    pattern, found = _NUMBER.subn(lambda match: "#" * len(match[1]), stem)
+    if not found:
+        raise BadClip(f"{name} has no frame number", hint="open it as a single image, or rename the files")
+    return os.path.join(folder, pattern + ending)
+
+
+def lone_number(path: str) -> int:
+    """The last number in a file's name, 1 where there is none."""
+    found = _NUMBER.search(os.path.splitext(os.path.basename(path))[0])
+    return int(found[1]) if found else 1
