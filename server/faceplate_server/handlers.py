@@ -99,7 +99,6 @@ class Handlers:
             wire.Release: self._release,
             wire.ListIdentities: self._list_identities,
             wire.Stop: self._stop_asked,
-            wire.Bye: self._bye,
         }
 
     def receive(self, who: bytes, parts: list[bytes], descriptor: int = -1) -> None:
@@ -116,6 +115,9 @@ class Handlers:
             message = _read(parts)
             if isinstance(message, wire.Hello):
                 self._hello(who, message, descriptor)
+                return
+            if isinstance(message, wire.Bye):
+                self.gone(who)  # its connection may be known to be closed already
                 return
             if who not in self.clients:
                 raise Refused("unauthorised", "the connection did not begin with hello", hint="update the plug-in")
@@ -168,9 +170,6 @@ class Handlers:
             self.card.limits,
             self.card.roots,
         )
-
-    def _bye(self, who: bytes, _: wire.Bye) -> None:
-        self.gone(who)
 
     def gone(self, who: bytes) -> None:
         """A client is no more: its jobs are cancelled. Its rings are swept when their owner's lock is free."""

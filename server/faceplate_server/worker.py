@@ -156,7 +156,8 @@ class Worker:
     def nets(self) -> tuple[str, ...]:
         """Warm nets: id, device, provider, precision."""
         loaded = [net for pool in self._pools.values() for net in pool.loaded]
-        return tuple(dict.fromkeys(f"{net.card.id} on {net.device} by {net.provider} in {net.precision}" for net in loaded))
+        told = (f"{net.card.id} on {net.device} by {net.provider} in {net.precision}" for net in loaded)
+        return tuple(dict.fromkeys(told))
 
     # In the threads
 

@@ -78,6 +78,11 @@ class Net:
         return self._provider
 
     @property
+    def precision(self) -> str:
+        """Numbers that it computes in: weights that lie shorter in the file are widened, and TF32 is off."""
+        return "float32"
+
+    @property
     def is_loaded(self) -> bool:
         """Whether its session is open."""
         return self._session is not None

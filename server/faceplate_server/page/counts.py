@@ -101,8 +101,8 @@ class Tally:
 class Counts:
     """Written by the server's loop, read by the page's threads.
 
-    Kinds of frames: "interactive" are those a person waits for, timed from arrival to end; "batch" the others: frames of
-    ranges, timed by themselves, since they arrive all at once.
+    Kinds of frames: "interactive" are those a person waits for, timed from arrival to end; "batch" the others, timed by
+    themselves, since those of a range arrive all at once.
 
     Args:
         clock: monotonic seconds.

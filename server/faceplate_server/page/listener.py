@@ -22,8 +22,8 @@ _SEND_S = 5.0
 _REQUEST = re.compile(rb"([A-Z]{1,16}) (/[!-~]*) HTTP/1\.[01]")
 _HEADER = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*(.*?)[ \t]*")
 _HOST = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(:[0-9]{1,5})?", re.IGNORECASE | re.ASCII)
-"""Names that lead to this machine, whatever the port: a tunnel may have another. A site that lets its own name point here,
-to read the page from a browser by way of its own scripts, sends that name.
+"""Names of this machine, whatever the port: a tunnel may have another. A site that lets its own name point here,
+so that its scripts could read the page from a browser, sends that name.
 """
 _ALWAYS = {
     "Cache-Control": "no-store",

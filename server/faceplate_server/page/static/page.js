@@ -28,6 +28,7 @@ function put(id, ...inside) {
 
 // Words for numbers
 
+const short = (value) => String(Number(value.toPrecision(3)));
 const digits = (value) => (value >= 100 ? value.toFixed(0) : value >= 10 ? value.toFixed(1) : value.toFixed(2));
 const milliseconds = (value) => (value >= 1000 ? [digits(value / 1000), "s"] : [digits(value), "ms"]);
 const megabytes = (value) => (value >= 1024 ? [digits(value / 1024), "GB"] : [value.toFixed(0), "MB"]);
@@ -81,7 +82,7 @@ function tiles(state) {
   const warmest = state.gpus.reduce((most, gpu) => Math.max(most, gpu.temperature_c ?? 0), 0);
   const slow = state.gpus.some((gpu) => gpu.throttled && gpu.throttled.length);
   if (warmest) shown.push(tile("GPU", warmest.toFixed(0), "°C", slow ? "held back" : "at full speed", slow ? "bad" : ""));
-  else shown.push(tile("Processor", digits(state.cpu.used), `of ${plural(state.cpu.cores, "core")}`, state.cpu.load === null ? "" : `load ${digits(state.cpu.load)}`));
+  else shown.push(tile("Processor", digits(state.cpu.used), "cores", `of ${state.cpu.cores}${state.cpu.load === null ? "" : `, machine's load ${digits(state.cpu.load)}`}`));
   const told = state.errors.reduce((sum, one) => sum + one.times, 0);
   shown.push(tile("Errors", String(told), "", state.failed ? `${plural(state.failed, "frame")} failed` : "no frame failed", told ? "bad" : ""));
   put("tiles", ...shown);
@@ -140,12 +141,13 @@ function plot(id, name, series, stepSeconds, unit) {
 
 function plots({ plots: given }) {
   plot("rate", "frames a second over time",
-    KINDS.map((kind) => ({ values: given.rate[kind], className: kind, area: true })), given.step_s, (value) => (value ? digits(value) : "0"));
+    KINDS.map((kind) => ({ values: given.rate[kind], className: kind, area: true })), given.step_s, short);
   const times = KINDS.flatMap((kind) => [
     { values: given.p50_ms[kind], className: kind },
     { values: given.p95_ms[kind], className: `${kind} soft` },
   ]);
-  plot("times", "time of a frame over time", times, given.step_s, (value) => (value ? words(milliseconds(value)) : "0"));
+  plot("times", "time of a frame over time", times, given.step_s,
+    (value) => (value >= 1000 ? `${short(value / 1000)} s` : value ? `${short(value)} ms` : "0"));
 }
 
 // Tables
@@ -181,7 +183,7 @@ function errors(state) {
 
 function device(state) {
   const parts = [];
-  for (const one of state.devices) parts.push(make("h3", "", one.name), facts([["runs nets by", one.provider], ["kind", one.kind]]));
+  for (const one of state.devices) parts.push(make("h3", "", one.name), facts([["runs nets by", one.provider]]));
   if (!parts.length) parts.push(make("p", "none", "Not known yet: the server still starts."));
   if (state.summary) parts.push(make("p", "note", state.summary));
   for (const gpu of state.gpus) {
