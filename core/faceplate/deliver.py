@@ -21,6 +21,7 @@ from .frame import Box, Frame, Pixels
 from .media.carried import exr_attributes
 from .media.cryptomatte import cryptomatte_layers
 from .media.exr import ExrLayer, to_half, write_exr
+from .media.formats import MOVIES
 from .media.images import write_image
 from .pipeline import SwappedFrame
 from .plate import Plate
@@ -71,15 +72,20 @@ def check_output_format(plate: Plate, suffix: str, layers: Sequence[str]) -> Non
     """Refuse an output that cannot hold the result.
 
     Raises:
-        OutputError: neither EXR nor the plate's own format, or layers asked of a format that has none.
+        OutputError: neither EXR, a movie nor the plate's own format, or layers asked of a format that has none.
     """
     suffix = suffix.lower()
     if suffix == ".exr":
         return
-    if suffix != plate.first.path.suffix.lower() or plate.movie is not None:
+    if suffix in MOVIES:
+        if tuple(layers) not in (DEFAULT_LAYERS, ("rgba",), ("element",)):
+            hint = "write .exr, leave --layers out, or write --layers element for the face alone"
+            raise OutputError("movies cannot hold layers", found=", ".join(layers), hint=hint)
+        return
+    if suffix != plate.first.path.suffix.lower():
         raise OutputError(
             f"cannot write {suffix or 'files without a suffix'} from this plate",
-            expected=".exr" if plate.movie is not None else f".exr, or {plate.first.path.suffix} as the plate",
+            expected=f".exr, a movie, or {plate.first.path.suffix} as the plate",
             hint="EXR holds the linear result with all layers; convert it in the comp",
         )
     if tuple(layers) not in (DEFAULT_LAYERS, ("rgba",)):

@@ -13,9 +13,9 @@ from .show import reporter
 
 def apply(
     plate: Annotated[
-        str, typer.Argument(help="File, folder or pattern: plate.####.exr, plate.%04d.exr, plate.$F4.exr.")
+        str, typer.Argument(help="File, folder, movie or pattern: plate.####.exr, plate.%04d.exr, plate.$F4.exr.")
     ],
-    output: Annotated[str, typer.Option("-o", "--output", help="File or pattern to write.")],
+    output: Annotated[str, typer.Option("-o", "--output", help="File, movie or pattern to write.")],
     identity: Annotated[list[str], typer.Option(help="FILE.fpid[@TRACK]; TRACK is a number, main (default) or all.")],
     frames: options.Frames = None,
     engine: Annotated[str, typer.Option(help="What replaces the face.")] = "mesh",
@@ -28,6 +28,10 @@ def apply(
     missing: Annotated[str, typer.Option(help="What a hole in the sequence means: error, skip or hold.")] = "error",
     project: Annotated[str | None, typer.Option(help="Project to check consent against.")] = None,
     commercial: options.Commercial = False,
+    codec: Annotated[str | None, typer.Option(help="Of a movie; default: the plate's kind. See the README.")] = None,
+    alpha: Annotated[str, typer.Option(help="Of a movie of the element: straight or premultiplied.")] = "straight",
+    fps: Annotated[str | None, typer.Option(help="Of a movie: conform to this rate, e.g. 24 or 24000/1001.")] = None,
+    output_space: Annotated[str | None, typer.Option(help="Of a movie made of pictures. Default: BT.709.")] = None,
     device: options.Device = "auto",
     threads: options.Threads = 0,
     server: Annotated[str, typer.Option(help="off: work here; auto: a running server; or its address.")] = "off",
@@ -53,6 +57,7 @@ def apply(
         missing=options.parse_missing(missing),
         commercial=commercial,
         project=project,
+        movie=options.parse_movie(codec, alpha, fps, output_space),
     )
     token = CancelToken()
     remote = options.find_runner(server, device)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Callable, Iterator
+from fractions import Fraction
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from ..bench.figures import Figures
     from ..jobs.cancel import CancelToken
     from ..jobs.events import Emit
-    from ..jobs.spec import ApplyJob, JobOutcome, Workbench
+    from ..jobs.spec import ApplyJob, JobOutcome, MovieOutput, Workbench
 
     Runner = Callable[[ApplyJob, Emit, CancelToken], JobOutcome]
     ServerBench = Callable[[Workbench, Path, str], Iterator[tuple[str, Figures]]]
@@ -144,3 +145,36 @@ def parse_missing(text: str) -> MissingPolicy:
         if text == policy:
             return cast("MissingPolicy", policy)
     raise SettingError(f"--missing {text} is unknown", expected="error, skip or hold")
+
+
+def parse_movie(codec: str | None, alpha: str, fps: str | None, space: str | None) -> MovieOutput:
+    """How a movie is written.
+
+    Raises:
+        SettingError: a word that is none of its values.
+    """
+    from ..jobs.spec import MovieOutput
+    from ..media.movies.codecs import codec_named
+
+    if codec is not None:
+        codec_named(codec)
+    if alpha not in ("straight", "premultiplied"):
+        raise SettingError(f"--alpha {alpha} is unknown", expected="straight or premultiplied")
+    rate = None
+    if fps is not None:
+        try:
+            rate = Fraction(fps)
+        except (ValueError, ZeroDivisionError) as error:
+            raise SettingError(f"--fps {fps} is no rate", hint="for example 24, 25 or 24000/1001") from error
+        if not 0 < rate <= 1000:
+            raise SettingError(f"--fps {fps} is no rate", expected="more than 0, at most 1000 frames a second")
+        rate = _exact(rate)
+    return MovieOutput(codec, "premultiplied" if alpha == "premultiplied" else "straight", rate, space)
+
+
+def _exact(rate: Fraction) -> Fraction:
+    """23.976, 29.97 and 59.94 mean the rates of NTSC."""
+    for whole in (24, 30, 48, 60, 120):
+        if abs(rate - Fraction(whole * 1000, 1001)) < Fraction(1, 1000):
+            return Fraction(whole * 1000, 1001)
+    return rate

@@ -92,13 +92,14 @@ def with_video_space(config: ColourConfig, transfer: str, primaries: str) -> tup
             found=f"curve {transfer or 'unknown'}, primaries {primaries or 'unknown'}",
         )
     known = _NAMED.get((transfer, primaries))
-    if known is not None and _resolves(config, known):
+    if known is not None and knows(config, known):
         return config, config.resolve(known)
     name = f"{_CURVE_WORDS[transfer]} video, {_PRIMARY_WORDS[primaries]} primaries"
     return config.with_space(name, _to_linear(config, transfer, primaries)), name
 
 
-def _resolves(config: ColourConfig, name: str) -> bool:
+def knows(config: ColourConfig, name: str) -> bool:
+    """True when a configuration has a space of that name."""
     try:
         config.resolve(name)
     except ColourSpaceError:
@@ -110,7 +111,7 @@ def _to_linear(config: ColourConfig, transfer: str, primaries: str) -> tuple[lis
     """Operators from code values to a linear space, and that space."""
     own = _LINEAR.get(primaries)
     steps = [make() for make in _CURVES[transfer]]
-    if own is not None and _resolves(config, own):
+    if own is not None and knows(config, own):
         return steps, config.resolve(own)
     return [*steps, _matrix(primaries, "bt709")], config.resolve(_LINEAR["bt709"])
 

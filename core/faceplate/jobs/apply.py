@@ -11,17 +11,19 @@ import datetime
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from .. import __version__
-from ..deliver import Delivery
-from ..errors import ConsentError, FaceplateError
+from ..deliver import Delivery, write_frame
+from ..errors import Cancelled, ConsentError, FaceplateError
 from ..faces.choose import resolve_assignments
 from ..faces.shot import ShotFaces
 from ..job import FINISHED, FrameState, HoldOut
+from ..media.formats import is_movie
 from ..media.matte import read_matte
 from ..media.sequence import ImageSequence, open_sequence
 from ..pipeline import FacePipeline
@@ -38,11 +40,14 @@ from .frames import FrameWork
 from .hashes import HashCache
 from .lock import job_lock
 from .manifest import FrameRecord, Manifest
+from .movie import assemble, patch_paths
+from .movie_plan import MoviePlan, plan_movie
 from .output import check_range, make_folder, output_paths, prepare_output, sweep
+from .patches import PATCHES_FOLDER, write_patch
 from .people import Person, check_people, identity_lines, read_people, unchecked
 from .plan import make_plan
 from .reporting import MANIFEST_FILE, THUMBS_FOLDER, write_job, write_report
-from .spec import ApplyJob, JobOutcome, Workbench, digest, job_id
+from .spec import ApplyJob, JobOutcome, Workbench, digest, job_folder, job_id
 
 _MOSTLY_COVERED = 0.5
 
@@ -69,11 +74,15 @@ def run_apply(job: ApplyJob, bench: Workbench, emit: Emit, cancel: CancelToken) 
     for source in sources:
         job.settings.at(source.number)  # keys that cross, found before the first frame
     holdout = open_sequence(job.holdout.pattern) if job.holdout else None
-    outputs = output_paths(plate, job.output, sources, holdout)
+    movie = plan_movie(job, plate, sources) if is_movie(job.output) else None
+    if movie is None:
+        outputs = output_paths(plate, job.output, sources, holdout)
+    else:
+        outputs = patch_paths(plate, job.output, job_folder(job.output), sources, holdout)
     files = read_people(job)
     identifier = job_id(job, {path: file.identity for path, file in files.items()})
     folder = prepare_output(plate, job.output, job.layers)
-    run = _Run(job, bench, emit, cancel, plate, sources, holdout, outputs, identifier, folder)
+    run = _Run(job, bench, emit, cancel, plate, sources, holdout, outputs, movie, identifier, folder)
     with job_lock(folder):
         people = run.check_consent(files)
         return run.execute(people)
@@ -110,6 +119,7 @@ class _Run:
         sources: Sequence[FrameSource],
         holdout: ImageSequence | None,
         outputs: Mapping[int, Path],
+        movie: MoviePlan | None,
         identifier: str,
         folder: Path,
     ) -> None:
@@ -121,6 +131,7 @@ class _Run:
         self.sources = sources
         self.holdout = holdout
         self.outputs = outputs
+        self.movie = movie
         self.id = identifier
         self.folder = folder
         self.started = datetime.datetime.now().astimezone()
@@ -166,17 +177,45 @@ class _Run:
         sweep(self.folder.parent)
         make_folder(self.folder / THUMBS_FOLDER)
         sweep(self.folder / THUMBS_FOLDER)
+        if self.movie is not None:
+            make_folder(self.folder / PATCHES_FOLDER)
+            sweep(self.folder / PATCHES_FOLDER)
         self.emit(self._start_event())
         if self.plate.decision.source == "default":
             self.emit(note(f"colour by default: {self.plate.decision.space} ({self.plate.decision.note})"))
+        for text in self.movie.notes if self.movie else ():
+            self.emit(note(text))
         faces = faces_for(self.job, self.plate, self.bench, self.folder, self.hashes, self.emit, self.cancel)
         work = self._work(people, faces)
         base = self._base_report(people, faces)
         write_job(self.folder, base)
         manifest = Manifest(self.folder / MANIFEST_FILE, self.id)
         counts = self._frames(work, manifest)
+        if self.movie is not None and not self.cancel.is_cancelled:
+            self._make_movie(self.movie, work, manifest)
         state = "cancelled" if self.cancel.is_cancelled else "done"
         return self._finish(base, manifest, counts, state)
+
+    def _make_movie(self, movie: MoviePlan, work: FrameWork, manifest: Manifest) -> None:
+        """Plate and frames into one file; not while a frame is lacking, since a movie has no holes."""
+        states = [manifest.records[source.number].state for source in self.sources]
+        lacking = sum(state not in FINISHED for state in states)
+        if lacking:
+            self.emit(warning(f"{self.job.output} is not made: {lacking} of {len(states)} frames failed"))
+            return
+        attributes = work.delivery.attributes
+        with suppress(Cancelled):  # the token says it
+            assemble(
+                movie,
+                self.plate,
+                self.folder,
+                self.outputs,
+                attributes,
+                self.bench,
+                self.hashes,
+                self.emit,
+                self.cancel,
+            )
 
     def _start_event(self) -> dict[str, Any]:
         return {
@@ -214,6 +253,7 @@ class _Run:
             thumbs=frozenset(contact_frames([source.number for source in self.sources if source.path])),
             thumbs_folder=self.folder / THUMBS_FOLDER,
             hashes=self.hashes,
+            write=write_frame if self.movie is None else write_patch,
         )
 
     def _look_at_holdout(self, holdout: HoldOut, sequence: ImageSequence) -> None:
@@ -244,7 +284,7 @@ class _Run:
                 "layers": self.job.layers,
                 "holdout": self.job.holdout.layer if self.job.holdout else None,
                 "colour": [decision.space, self.plate.colour_space, self.bench.config.name],
-                "suffix": Path(self.job.output).suffix,
+                "suffix": Path(self.job.output).suffix if self.movie is None else "patch",
                 "device": self.bench.nets.device.kind,
             }
         )
@@ -310,7 +350,7 @@ class _Run:
             "seconds": round(record.seconds.get("frame", 0.0), 4),
         }
         if record.state in FINISHED:
-            event["output"] = str(work.outputs[record.frame])
+            event["output"] = str(work.outputs[record.frame]) if self.movie is None else self.job.output
         if record.error:
             event["error"] = dict(record.error)
         return event
@@ -342,7 +382,7 @@ class _Run:
             wall_seconds=0.0,
             timings={},
             rows=(),
-            notes=tuple(summary(faces)),
+            notes=(*summary(faces), *(self.movie.notes if self.movie else ())),
         )
 
     def _finish(self, base: JobReport, manifest: Manifest, counts: Counter[str], state: Any) -> JobOutcome:

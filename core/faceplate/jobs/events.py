@@ -5,7 +5,7 @@
 | start    | job, plate, output, frames, folder, colour_space (of the results)   |
 | note     | text                                                                |
 | warning  | text                                                                |
-| progress | stage ("analyse", "swap"), done, total                              |
+| progress | stage ("analyse", "swap", "encode"), done, total                    |
 | frame    | frame, state, output, seconds, error (failed frames)                |
 | done     | text, state, counts, failed, folder, report                         |
 | error    | type, message, expected, found, hint, exit_code (from the command)  |

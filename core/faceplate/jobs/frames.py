@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
@@ -47,6 +47,7 @@ class FrameWork:
         thumbs: frames of the contact sheet.
         thumbs_folder: where their pictures go.
         hashes: of input files.
+        write: how a finished frame is written.
     """
 
     plate: Plate
@@ -60,6 +61,7 @@ class FrameWork:
     thumbs: frozenset[int]
     thumbs_folder: Path
     hashes: HashCache = field(default_factory=HashCache)
+    write: Callable[[Path, Plate, Frame, SwappedFrame, Delivery], None] = write_frame
 
     def key(self, source: FrameSource) -> str:
         """Digest of all that decides one output file: another key means that the file is stale."""
@@ -120,7 +122,7 @@ class FrameWork:
             "faceplate/settingsHash": settings_hash(asdict(self.settings.at(source.number))),
         }
         delivery = Delivery(self.delivery.layers, attributes, self.delivery.identities)
-        write_frame(path, self.plate, frame, swapped, delivery)
+        self.write(path, self.plate, frame, swapped, delivery)
         clock.append(time.perf_counter())
         if source.number in self.thumbs:
             self._write_thumbs(source.number, frame, swapped)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from ..deliver import check_output_format
@@ -30,17 +30,29 @@ def output_paths(
             hint="put # for each digit of the frame number, e.g. result.####.exr",
         )
     paths = {number: output_path(output, number) if is_pattern(output) else Path(output) for number in numbers}
+    check_not_input(plate, paths.values(), sources, holdout)
+    return paths
+
+
+def check_not_input(
+    plate: Plate, paths: Iterable[Path], sources: Sequence[FrameSource], holdout: ImageSequence | None
+) -> None:
+    """Refuse to write what the job reads.
+
+    Raises:
+        OutputError: an output is one of the plate's or the hold-out's own files.
+    """
+    numbers = [source.number for source in sources]
     originals = {os.path.realpath(plate.sequence.path(frame)) for frame in plate.sequence.frames}
     # A hole of the plate is the plate's too: a held frame written there would pass for footage on the next run.
     originals |= {os.path.realpath(output_path(plate.sequence.pattern, number)) for number in numbers}
     mattes = {os.path.realpath(path) for path in holdout.files.values()} if holdout else set()
-    for path in paths.values():
+    for path in paths:
         if os.path.realpath(path) in originals | mattes:
             raise OutputError(
                 f"{path} is a file of the {'hold-out' if os.path.realpath(path) in mattes else 'plate'} itself",
                 hint="write somewhere else: what a job reads is never overwritten",
             )
-    return paths
 
 
 def prepare_output(plate: Plate, output: str, layers: Sequence[str]) -> Path:

@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal
 
@@ -44,6 +45,24 @@ class Workbench:
 
 
 @dataclass(frozen=True, slots=True)
+class MovieOutput:
+    """How a movie is written, where the output is one.
+
+    Attributes:
+        codec: a name of `media.movies.codecs.CODECS`, None for the plate's kind.
+        alpha: of an element: "straight", or "premultiplied" in code values, as editors mean it.
+        rate: frames a second, None for the plate's own times. A movie plate is conformed: it keeps its length, and
+            frames are repeated or left out; a plate of pictures is played at that rate.
+        space: colour space of the movie, for a plate of pictures; None for BT.709.
+    """
+
+    codec: str | None = None
+    alpha: Literal["straight", "premultiplied"] = "straight"
+    rate: Fraction | None = None
+    space: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ApplyJob:
     """Put identities on the faces of a plate.
 
@@ -62,6 +81,7 @@ class ApplyJob:
         commercial: refuse weights whose licence forbids paid work.
         project: name to check consent against.
         analyse: how faces are found, where that has to be done.
+        movie: how a movie is written.
     """
 
     plate: str
@@ -78,6 +98,7 @@ class ApplyJob:
     commercial: bool = False
     project: str | None = None
     analyse: AnalyseSettings = field(default_factory=AnalyseSettings)
+    movie: MovieOutput = field(default_factory=MovieOutput)
 
     def __post_init__(self) -> None:
         if self.engine not in ENGINES:

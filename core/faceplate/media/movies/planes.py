@@ -59,7 +59,8 @@ class Scale:
         return cls((16 * unit, 219 * unit), (middle, 224 * unit), (0.0, top))
 
 
-def _values(codes: Component, scale: tuple[float, float]) -> Float:
+def values_of(codes: Component, scale: tuple[float, float]) -> Float:
+    """The values that codes stand for; the inverse of `to_codes`."""
     offset, gain = scale
     values = codes.astype(np.float32)
     values -= np.float32(offset)
@@ -80,7 +81,7 @@ def _phase(siting: float, shift: int) -> float:
     return siting * ((1 << shift) - 1)
 
 
-def _upsample(values: Float, shift: int, siting: float, size: int, axis: int) -> Float:
+def resample_up(values: Float, shift: int, siting: float, size: int, axis: int) -> Float:
     """Chroma to `size` samples along an axis by linear interpolation; the edge repeats."""
     if shift == 0:
         return values
@@ -120,8 +121,8 @@ def downsample(values: Float, shift: int, siting: float, axis: int) -> Float:
 
 def chroma_444(plane: Float, layout: Layout, coding: Coding, height: int, width: int) -> Float:
     """A chroma plane at the size of luma."""
-    wide = _upsample(plane, layout.shift_x, coding.siting[0], width, 1)
-    return _upsample(wide, layout.shift_y, coding.siting[1], height, 0)
+    wide = resample_up(plane, layout.shift_x, coding.siting[0], width, 1)
+    return resample_up(wide, layout.shift_y, coding.siting[1], height, 0)
 
 
 def to_values(planes: Planes, layout: Layout, coding: Coding) -> tuple[Float, ...]:
@@ -130,13 +131,13 @@ def to_values(planes: Planes, layout: Layout, coding: Coding) -> tuple[Float, ..
     height, width = planes[0].shape
     kinds = {"yuv": ("luma", "chroma", "chroma"), "rgb": ("luma",) * 3, "gray": ("luma",)}[layout.model]
     values = [
-        chroma_444(_values(plane, scale.chroma), layout, coding, height, width)
+        chroma_444(values_of(plane, scale.chroma), layout, coding, height, width)
         if kind == "chroma"
-        else _values(plane, scale.luma)
+        else values_of(plane, scale.luma)
         for kind, plane in zip(kinds, planes, strict=False)
     ]
     if layout.alpha:
-        values.append(_values(planes[-1], scale.alpha))
+        values.append(values_of(planes[-1], scale.alpha))
     return tuple(values)
 
 

@@ -33,7 +33,7 @@ _CODE_POINTS: Mapping[str, int] = MappingProxyType(
 _TRANSFER_POINTS: Mapping[str, int] = MappingProxyType(
     {"bt709": 1, "gamma22": 4, "gamma28": 5, "smpte240m": 7, "linear": 8, "srgb": 13, "pq": 16, "hlg": 18}
 )
-_MATRIX_POINTS: Mapping[str, int] = MappingProxyType({"rgb": 0, "bt709": 1, "bt601": 6, "smpte240m": 7, "bt2020": 9})
+MATRIX_POINTS: Mapping[str, int] = MappingProxyType({"rgb": 0, "bt709": 1, "bt601": 6, "smpte240m": 7, "bt2020": 9})
 _SAID = (0, 2)
 """Code points that say nothing; 0 means RGB for the matrix."""
 
@@ -78,7 +78,7 @@ class MovieColour:
         """Tags for a movie with these code values: the file's own, and what was assumed where it had none."""
         transfer = self.tags.transfer if "transfer" not in self.assumed else _TRANSFER_POINTS[self.transfer]
         primaries = self.tags.primaries if "primaries" not in self.assumed else _CODE_POINTS[self.primaries]
-        matrix = self.tags.matrix if "matrix" not in self.assumed else _MATRIX_POINTS[self.coding.matrix]
+        matrix = self.tags.matrix if "matrix" not in self.assumed else MATRIX_POINTS[self.coding.matrix]
         return Tags(primaries, transfer, matrix, 2 if self.coding.full_range else 1)
 
     @property
