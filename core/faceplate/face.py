@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Points = NDArray[np.float32]
+Cover = NDArray[np.uint8]
 
 MESH_POINTS = 478
 """Points of the dense mesh: 468 of the face, then 5 of each iris."""
@@ -58,6 +59,8 @@ class Observation:
         score: presence confidence 0..1 of the landmark net; for a filled frame the lower of its neighbours'.
         origin: detected in this frame, tracked from a neighbour, filled between two, or edited by hand.
         yaw_deg: head turned to the subject's left is positive, -90..90.
+        cover: (96, 96) uint8 in canonical face UV, 255 where something lies in front of the face, steadied over the
+            frames around (`faces.occluders`); None where the analysis has not looked.
     """
 
     frame: int
@@ -65,6 +68,7 @@ class Observation:
     score: float
     origin: Origin
     yaw_deg: float
+    cover: Cover | None = None
 
     @property
     def width_px(self) -> float:

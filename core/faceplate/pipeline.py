@@ -267,6 +267,7 @@ class FacePipeline:
             settings=task.settings,
             appearance=task.appearance,
             frame=frame.number or 0,
+            cover=task.observation.cover,
         )
         (result,) = self.engine.swap([crop], self.prepare(task.identity))
         return result

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ..errors import Cancelled
+from ..face import Points
+from .appearance import Texture, light_texture
 from .assemble import assemble_tracks
 from .cuts import CutFinder
 from .detect import TILE
@@ -28,8 +30,9 @@ def analyse_shot(
 ) -> ShotFaces:
     """Find, follow and smooth all faces of a shot.
 
-    Each frame is opened once, in order; then, in falling order, those in which a face that appears later was missed.
-    No more than two frames are held at a time. The same frames, nets and settings give the same result.
+    Each frame is opened once, in order; then, in falling order, those in which a face that appears later was missed,
+    and those in which one was filled. No more than two frames are held at a time. The same frames, nets and settings
+    give the same result.
 
     Args:
         frames: frame numbers, rising.
@@ -64,7 +67,12 @@ def analyse_shot(
             progress(done, len(frames))
     cuts = finder.cuts(tracker.same_face, tracker.spans)
     tracker.backward(frames, frozenset(cuts), view_of, check)
-    tracks = assemble_tracks(tracker.tracks, frames, cuts, settings, pixel_aspect)
+
+    def look(frame: int, landmarks: Points) -> Texture:
+        check()
+        return light_texture(view_of(frame), landmarks)
+
+    tracks = assemble_tracks(tracker.tracks, frames, cuts, settings, pixel_aspect, look)
     return ShotFaces(tuple(frames), tracks, cuts, settings, nets.hashes())
 
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import bisect
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
 
-from ..face import Observation, Origin, Track
+from ..face import Observation, Origin, Points, Track
 from . import topology
+from .appearance import Texture
 from .crop import unsqueeze
 from .follow import RawFace, RawTrack
+from .occluders import covers
 from .pose import Similarity, fit_similarity, from_face, to_face, yaw_degrees
 from .shot import AnalyseSettings, quantise
 from .smooth import fuse
@@ -29,16 +32,30 @@ def assemble_tracks(
     cuts: Sequence[int],
     settings: AnalyseSettings,
     pixel_aspect: float,
+    look: Callable[[int, Points], Texture],
 ) -> tuple[Track, ...]:
-    """Finished tracks, numbered from 1 by first frame, then by how much of the shot they fill."""
+    """Finished tracks, numbered from 1 by first frame, then by how much of the shot they fill.
+
+    Args:
+        raw: as they were followed.
+        frames: of the shot, rising.
+        cuts: first frame after each cut.
+        settings: of the analysis.
+        pixel_aspect: width / height of a pixel.
+        look: `light_texture` of a frame and landmarks; asked for the frames that are filled.
+    """
     parts = [(track, part) for track in raw for part in _split(track.faces, cuts)]
     kept = [(track, part) for track, part in parts if _is_long_enough(part, frames, cuts, settings.min_length)]
     tracks = []
     for track, part in kept:
         seen = _smooth(part, settings.smoothing, pixel_aspect)
-        seen.update(_fill(seen, settings.max_gap, pixel_aspect))
-        ordered = dict(sorted(seen.items()))
-        tracks.append(Track(0, ordered, track.appearance.result(frozenset(part))))
+        filled = _fill(seen, settings.max_gap, pixel_aspect)
+        for frame, between in filled.items():
+            track.appearance.add(frame, look(frame, between.landmarks))
+        ordered = dict(sorted({**seen, **filled}.items()))
+        usual = track.appearance.result(frozenset(part))
+        found = covers(track.appearance, usual, list(ordered))
+        tracks.append(Track(0, {f: replace(o, cover=found.get(f)) for f, o in ordered.items()}, usual))
     tracks.sort(key=lambda track: (track.first, -track.weight))
     return tuple(
         Track(number, track.observations, track.appearance, track.label) for number, track in enumerate(tracks, 1)

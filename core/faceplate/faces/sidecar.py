@@ -3,8 +3,8 @@
 One line a frame of a track; landmarks are multiples of 1/1024 px in memory and have four decimals in the file, which
 gives back the same bits.
 A person may rename a track (`label`), delete, split or join tracks, delete a frame, or move landmarks and set the
-frame's `origin` to "edited"; `edits.carry_edits` keeps such frames through a new analysis. Keys that this version does
-not know are kept.
+frame's `origin` to "edited" (what was seen in front of the face, `cover`, then counts no more); `edits.carry_edits`
+keeps such frames through a new analysis. Keys that this version does not know are kept.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import base64
 import dataclasses
 import io
 import json
+import zlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import SidecarError
-from ..face import Appearance, Track
+from ..face import Appearance, Cover, Track
 from ..frame import Box
 from ..media.atomic import atomic_write
 from .shot import AnalyseSettings, ShotFaces, ShotSource
@@ -161,13 +162,19 @@ def _track(track: Track) -> str:
     for frame, seen in track.observations.items():
         head = {"frame": frame, "origin": seen.origin.value, "score": seen.score, "yaw": seen.yaw_deg}
         points = "[" + ",".join(map(_number, seen.landmarks.ravel().tolist())) + "]"
-        lines.append(f'{_line(head)[:-1]},"landmarks":{points}}}')
+        cover = "" if seen.cover is None else f',"cover":{_line(_pack_cover(seen.cover))}'
+        lines.append(f'{_line(head)[:-1]},"landmarks":{points}{cover}}}')
     return f'{{"id":{track.id},"label":{_line(track.label)},"frames":{_list(lines)}}}'
 
 
 def _number(value: float) -> str:
     # Four decimals are nearer than half of 1/1024 px: the reader's rounding finds the same multiple.
     return f"{value:.4f}".rstrip("0").rstrip(".")
+
+
+def _pack_cover(cover: Cover) -> str:
+    """Deflated bytes, as base64."""
+    return base64.b64encode(zlib.compress(cover.tobytes(), 6)).decode("ascii")
 
 
 def _pack(appearance: Appearance) -> str:

@@ -8,6 +8,7 @@ import io
 import json
 import math
 import zipfile
+import zlib
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -15,7 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ..errors import SettingError, SidecarError
-from ..face import MESH_POINTS, Appearance, Observation, Origin, Points, Track
+from ..face import MESH_POINTS, Appearance, Cover, Observation, Origin, Points, Track
 from ..frame import Box
 from .appearance import SIZE
 from .detect import DetectSettings
@@ -272,9 +273,21 @@ def _observation(item: _Field, frame: int, pixel_aspect: float) -> Observation:
         raise item.wrong("yaw", "-90..90", str(yaw))
     landmarks = _landmarks(item)
     if origin == Origin.EDITED:
-        # Who moves points by hand need not work out the head turn.
-        yaw = round(yaw_degrees(landmarks, pixel_aspect), 2)
-    return Observation(frame, landmarks, score, Origin(origin), yaw)
+        # Who moves points by hand need not work out the head turn; what lay in front of the old ones says nothing.
+        return Observation(frame, landmarks, score, Origin.EDITED, round(yaw_degrees(landmarks, pixel_aspect), 2))
+    return Observation(frame, landmarks, score, Origin(origin), yaw, _cover(item) if "cover" in item.value else None)
+
+
+def _cover(item: _Field) -> Cover:
+    expected = f"base64 of {SIZE} x {SIZE} deflated bytes"
+    try:
+        unpacker = zlib.decompressobj()
+        content = unpacker.decompress(base64.b64decode(item.get("cover", str), validate=True), SIZE * SIZE + 1)
+    except (ValueError, zlib.error) as error:
+        raise item.wrong("cover", expected, str(error)) from error
+    if len(content) != SIZE * SIZE or not unpacker.eof:
+        raise item.wrong("cover", expected, f"{len(content)} bytes")
+    return np.frombuffer(content, np.uint8).reshape(SIZE, SIZE)
 
 
 def _landmarks(item: _Field) -> Points:

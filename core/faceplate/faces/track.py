@@ -12,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
+from .appearance import light_texture
 from .crop import is_at, roi_from_detection
 from .detect import DetectSettings, detect_faces, detect_quick
 from .flow import FlowPatch, flow_patch
@@ -135,7 +136,7 @@ class Tracker:
 
     def _record(self, track: RawTrack, frame: int, face: RawFace, view: PlateView) -> None:
         track.faces[frame] = face
-        track.appearance.add(frame, view, face.mesh.landmarks)
+        track.appearance.add(frame, light_texture(view, face.mesh.landmarks))
 
     def same_face(self, frame: int) -> bool | None:
         """Whether the picture of a face goes on from the frame before into this one; None where no face tells."""

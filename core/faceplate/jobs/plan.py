@@ -46,6 +46,8 @@ class PlannedFace:
         if self.track.appearance is not None:
             state.update(self.track.appearance.median.tobytes())
             state.update(self.track.appearance.spread.tobytes())
+        if seen.cover is not None:
+            state.update(seen.cover.tobytes())
         facts = [self.track.id, self.identity.content_hash, self.exposure, seen.yaw_deg, state.hexdigest()]
         return digest(facts)
 

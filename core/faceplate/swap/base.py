@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol
 
 import torch
 
-from ..face import Appearance, Points
+from ..face import Appearance, Cover, Points
 from ..frame import Box
 from ..job import SwapSettings
 
@@ -31,6 +31,7 @@ class FaceCrop:
         settings: of this face in this frame.
         appearance: what this track usually looks like, or None.
         frame: frame number.
+        cover: what lies in front of the face, as in `Observation`; None where the crop is all there is to go by.
     """
 
     view: torch.Tensor
@@ -41,6 +42,7 @@ class FaceCrop:
     settings: SwapSettings
     appearance: Appearance | None
     frame: int
+    cover: Cover | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

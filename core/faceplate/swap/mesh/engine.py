@@ -21,7 +21,7 @@ from ..base import FaceCrop, FaceResult
 from .facing import facing
 from .fields import Enlarger, mean_around, sample, shrink, smoothstep, uv_grid
 from .light import hold_lips, light_gain, match_detail
-from .occlusion import Evidence, along_lines, occluder, refine
+from .occlusion import along_lines, cover_at, cover_in_crop, refine
 from .prepared import ZONE_ORDER, Prepared, prepare
 from .raster import draw, ring_triangles, spill, with_ring
 from .shape import displacement
@@ -156,9 +156,7 @@ def _swap_one(crop: FaceCrop, prepared: Prepared) -> FaceResult:
     flow = plate_flow if move is None else _flow(place, move, view.device)
     coarse_view = shrink(view, place.step)
     masks = _masks(prepared, flow)
-    blocked = _occluder(
-        crop, place, plate_flow, masks if move is None else _masks(prepared, plate_flow), coarse_view, prepared
-    )
+    blocked = _occluder(crop, place, plate_flow, coarse_view)
     core = _core(flow, masks, settings, place) * fade
     st, result = _blank(crop, place)
     lines = None
@@ -188,6 +186,7 @@ def _swap_one(crop: FaceCrop, prepared: Prepared) -> FaceResult:
         "coverage": float((masks["coverage"] * flow.inside).sum() / flow.inside.sum().clamp(min=1.0)),
         "exposure_stops": stops,
         "occluded": float((blocked * core).sum() / core.sum().clamp(min=1e-3)),
+        "matte_over_time": float(crop.cover is not None),
     }
     return replace(result, facts=facts)
 
@@ -314,27 +313,14 @@ def _joined(uv: torch.Tensor, size: float) -> torch.Tensor:
     return 1.0 - smoothstep(*_JUMP, jump / size)
 
 
-def _occluder(
-    crop: FaceCrop,
-    place: _Place,
-    flow: _Flow,
-    masks: dict[str, torch.Tensor],
-    coarse_view: torch.Tensor,
-    prepared: Prepared,
-) -> torch.Tensor:
+def _occluder(crop: FaceCrop, place: _Place, flow: _Flow, coarse_view: torch.Tensor) -> torch.Tensor:
     if not crop.settings.occluders:
         return torch.zeros_like(flow.edge)
-    evidence = Evidence(flow.at, flow.inside * (flow.seen > 0.15), flow.drawn, masks["cheeks"], masks["exposed"])
-    tolerance = torch.maximum(prepared.masks[0], prepared.masks[1])
-    return occluder(
-        coarse_view,
-        evidence,
-        crop.appearance,
-        place.landmarks,
-        tolerance,
-        place.face_px / place.step,
-        place.step,
-    )
+    cover = crop.cover
+    if cover is None:
+        square = place.landmarks[: topology.FACE_POINTS] * np.array([place.aspect, 1.0, 1.0], np.float32)
+        cover = cover_in_crop(coarse_view, place.landmarks, facing(square), crop.appearance, place.step)
+    return cover_at(cover, flow.at).mul_(flow.drawn)
 
 
 def _mapped(
@@ -410,4 +396,4 @@ def _blank(crop: FaceCrop, place: _Place | None = None) -> tuple[torch.Tensor, F
 
 def _untouched(crop: FaceCrop, prepared: Prepared) -> FaceResult:
     facts = {"source_px": float(prepared.detail_px), "face_px": 0.0, "coverage": 0.0, "exposure_stops": 0.0}
-    return replace(_blank(crop)[1], facts={**facts, "occluded": 0.0})
+    return replace(_blank(crop)[1], facts={**facts, "occluded": 0.0, "matte_over_time": float(crop.cover is not None)})

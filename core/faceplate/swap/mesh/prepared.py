@@ -16,7 +16,7 @@ from ...faces.zones import ZONE_SIZE, zones
 from .fields import sample
 from .pictures import Image, Mask, resized, softened
 
-ZONE_ORDER = ("eyes", "mouth", "lips", "features", "cheeks", "exposed")
+ZONE_ORDER = ("eyes", "mouth", "lips", "features")
 _SMALLEST = 32
 _ALONE = 0.15
 """Octaves around a level's own face width within which no other level is mixed in."""
@@ -29,7 +29,7 @@ class Prepared:
     Attributes:
         levels: level k (3, S_k, S_k) float32 linear light, filtered for a face of `widths[k]` px.
         widths: face width in px that each level is filtered for, falling by halves.
-        masks: (7, ZONE_SIZE, ZONE_SIZE) float32: the zones in ZONE_ORDER, then the texture's coverage.
+        masks: (5, ZONE_SIZE, ZONE_SIZE) float32: the zones in ZONE_ORDER, then the texture's coverage.
         shape: (468, 3) float32.
         detail_px: width of the face in the photos.
     """

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 
 from faceplate.faces import rectify
-from faceplate.faces.appearance import MOST_FRAMES, SIZE, AppearanceSampler, build_appearance, log_texture
+from faceplate.faces.appearance import SIZE, AppearanceSampler, build_appearance, centred, light_texture, log_texture
 from faceplate.faces.view import LinearPlateView
 from tests.support.plates import moving_plate
 from tests.unit.core.faces.made import TO_REC709, view
@@ -63,12 +63,26 @@ def test_median_and_spread_are_robust_and_half_precise() -> None:
     assert np.array_equal(result.spread[10:], result.spread[10:].astype(np.float16).astype(np.float32))
 
 
-def test_long_tracks_keep_a_bounded_even_sample() -> None:
-    sampler = AppearanceSampler()
+def test_long_tracks_are_summed_up_from_a_bounded_even_sample() -> None:
+    sampler, texture = AppearanceSampler(), light_texture(view(PLATE), PLATE.truth_landmarks(1001))
     for frame in range(1, 301):
-        sampler.add(frame, view(PLATE), PLATE.truth_landmarks(1001))
-    frames = list(sampler._textures)
-    assert MOST_FRAMES / 2 <= len(frames) <= MOST_FRAMES
-    assert len(set(np.diff(frames))) == 1
-    assert sampler.result(frozenset(frames[:4])) is None
-    assert sampler.result(frozenset(frames)) is not None
+        sampler.add(frame, texture + np.float32(frame % 8 == 0) * np.where(COVERED[..., None], rng_stops(), 0))
+    # every eighth frame is what is kept of 300, and those alone are different
+    assert sampler.result(frozenset(range(1, 5))) is None
+    usual = sampler.result(frozenset(range(1, 301)))
+    assert usual is not None
+    expected = centred(texture + np.where(COVERED[..., None], rng_stops(), 0))
+    np.testing.assert_allclose(usual.median[COVERED], expected[COVERED], atol=0.06)
+
+
+def rng_stops() -> np.ndarray:
+    return np.random.default_rng(0).uniform(0.0, 0.5, (SIZE, SIZE, 1)).astype(np.float32)
+
+
+def test_a_texture_comes_back_to_a_fortieth_of_a_stop() -> None:
+    sampler, texture = AppearanceSampler(), light_texture(view(PLATE), PLATE.truth_landmarks(1001))
+    sampler.add(7, texture)
+    again = sampler.texture(7)
+    assert again is not None
+    np.testing.assert_allclose(again, texture, atol=0.0251)
+    assert sampler.texture(8) is None

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import base64
 import dataclasses
 import json
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -43,7 +45,9 @@ def made_appearance() -> Appearance:
 def made_shot(**change: Any) -> ShotFaces:
     first = made_track(1, range(1001, 1005), x=200.123)
     second = made_track(3, range(1005, 1008), x=1700.4567, width=333.3, label="Jane's double")
-    tracks = (Track(1, first.observations, made_appearance()), second)
+    cover = np.random.default_rng(1).integers(0, 256, (96, 96)).astype(np.uint8)
+    seen = {**first.observations, 1002: dataclasses.replace(first.observations[1002], cover=cover)}
+    tracks = (Track(1, seen, made_appearance()), second)
     settings = AnalyseSettings(DetectSettings(rotations="always"), max_gap=5)
     shot = ShotFaces(tuple(HASHES), tracks, (1005,), settings, NETS, SOURCE, {"note": {"by": "sup", "list": [1, 2]}})
     return dataclasses.replace(shot, **change)
@@ -58,6 +62,8 @@ def equal_tracks(a: tuple[Track, ...], b: tuple[Track, ...]) -> bool:
             assert (seen.frame, seen.score, seen.origin, seen.yaw_deg) == (
                 *(twin.frame, twin.score, twin.origin, twin.yaw_deg),
             )
+            assert (seen.cover is None) == (twin.cover is None)
+            assert seen.cover is None or np.array_equal(seen.cover, twin.cover)
         if one.appearance is not None:
             assert other.appearance is not None
             np.testing.assert_array_equal(one.appearance.median, other.appearance.median)
@@ -151,6 +157,16 @@ BROKEN: dict[str, tuple[Change, str]] = {
     "an unknown rotation": (lambda d: d["settings"]["detect"].update(rotations="some"), "settings.detect.rotations"),
     "a hash of no frame": (lambda d: d["hashes"].update(first="00"), "hashes.first is wrong"),
     "no base64": (lambda d: d["appearances"].update({"1": "!!"}), "appearances.1 is wrong"),
+    "a cover of no bytes": (lambda d: d["tracks"][0]["frames"][1].update(cover="é"), r"frames\[1\].cover is wrong"),
+    "a cover not deflated": (lambda d: d["tracks"][0]["frames"][1].update(cover="AAAA"), r"frames\[1\].cover is wrong"),
+    "a cover cut off": (
+        lambda d: d["tracks"][0]["frames"][1].update(cover=d["tracks"][0]["frames"][1]["cover"][:400]),
+        r"frames\[1\].cover is wrong",
+    ),
+    "a bomb as cover": (
+        lambda d: d["tracks"][0]["frames"][1].update(cover=base64.b64encode(zlib.compress(bytes(10**7))).decode()),
+        r"frames\[1\].cover is wrong.*9217 bytes",
+    ),
     "no archive": (lambda d: d["appearances"].update({"1": "AAAA"}), "appearances.1 is wrong"),
 }
 
@@ -162,6 +178,12 @@ def test_what_is_wrong_is_named(name: str) -> None:
     change(document)
     with pytest.raises(SidecarError, match=words):
         parse_shot(json.dumps(document), "a.faces.json")
+
+
+def test_what_lay_in_front_of_points_that_were_moved_counts_no_more() -> None:
+    document = json.loads(format_shot(made_shot(), tool="t"))
+    document["tracks"][0]["frames"][1].update(origin="edited")
+    assert parse_shot(json.dumps(document), "a").tracks[0].observations[1002].cover is None
 
 
 @pytest.mark.parametrize("word", ["NaN", "Infinity", "-Infinity"])

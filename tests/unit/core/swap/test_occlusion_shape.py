@@ -5,12 +5,10 @@ from __future__ import annotations
 import cv2
 import numpy as np
 import pytest
-import torch
 
 from faceplate.face import Appearance
 from faceplate.faces import rectify, topology
 from faceplate.swap.mesh.facing import facing
-from faceplate.swap.mesh.occlusion import widened, widened_on_any_device
 from faceplate.swap.mesh.prepared import Prepared
 from faceplate.swap.mesh.shape import displacement, fit_similarity
 
@@ -37,14 +35,6 @@ def memory(plate: Plate) -> Appearance:
     spread = 1.4826 * np.median(np.abs(np.array(seen) - median), 0).mean(-1)
     median[~rectify.coverage(96)] = np.nan
     return Appearance(median.astype(np.float32), spread.astype(np.float32))
-
-
-def test_widening_is_the_maximum_over_a_square() -> None:
-    field = torch.rand(20, 30, generator=torch.Generator().manual_seed(0))
-    for reach in (1, 8):
-        expected = torch.nn.functional.max_pool2d(field[None], 2 * reach + 1, 1, reach)[0]
-        assert torch.equal(widened(field, reach), expected)
-        assert torch.equal(widened_on_any_device(field, reach), expected)
 
 
 def with_hand(plate: Plate) -> tuple[np.ndarray, np.ndarray]:
