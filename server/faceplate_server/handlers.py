@@ -237,8 +237,11 @@ class Handlers:
 
     def told(self, job: Job, message: Any) -> None:
         """Any message of a job, from the worker."""
-        if isinstance(message, wire.ENDS):
+        if isinstance(message, wire.ENDS) and self.jobs.get(job.id) is job:
             self.ended(job, message)
+            return
+        if job.id not in self.jobs:  # the answer to a question, which is no job
+            self._send(job.owner, message)
             return
         self.counts.told(job, message)
         if not job.orphan and self._understands(job.reply_to, message):
