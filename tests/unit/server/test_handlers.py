@@ -26,7 +26,7 @@ class Rings:
 class IdleWorker:
     """Has a waiting list and an optional job at work."""
 
-    bench = None
+    devices = ()
     nets = ()
     frames_done = 0
 
@@ -119,6 +119,22 @@ def test_limits(talk: Talk) -> None:
     assert talk.say(frame("3")).code == "limit"
     assert talk.say(wire.Bye(), b"b") is None
     assert isinstance(talk.say(wire.Hello(1, 1, "c", "1"), b"c"), wire.Welcome)
+
+
+def test_a_goodbye_that_comes_after_the_end_of_its_connection_is_no_error(talk: Talk) -> None:
+    talk.handlers.gone(b"a")
+    assert talk.say(wire.Bye()) is None
+    assert not talk.handlers.counts.read().troubles
+
+
+def test_refusals_and_ends_are_counted(talk: Talk) -> None:
+    talk.say(wire.Cancel("1"), b"nobody")
+    talk.say(frame("1"))
+    talk.say(wire.Cancel("1"))
+    tally = talk.handlers.counts.read()
+    assert dict(tally.jobs) == {("frame", "cancelled"): 1}
+    assert dict(tally.errors) == {"unauthorised": 1}
+    assert [(one.client, one.failure.code) for one in tally.troubles] == [("a stranger", "unauthorised")]
 
 
 def test_only_its_owner_cancels_a_job(talk: Talk) -> None:
