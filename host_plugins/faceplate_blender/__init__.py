@@ -1,17 +1,46 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Faceplate in Blender: face replacement for strips and, through its modules, the compositor and the clip editor.
 
-What imports what: `host.py` and `baking.py` alone read and change Blender's data (`bpy.data`, `bpy.ops`); `shim.py`,
-`colours.py`, `strips.py` and `placing.py` import nothing of Blender and work on what they are given; the other modules
+What imports what: `host.py`, `baking.py` and `compositor.py` alone read and change Blender's data (`bpy.data`, `bpy.ops`); `shim.py`,
+`colours.py`, `strips.py`, `placing.py` and `nodes.py` import nothing of Blender and work on what they are given; the other modules
 define what Blender asks for as classes (preferences, properties, operators, panels) and hand on to `faceplate_client`.
 """
 
 from __future__ import annotations
 
+import logging
+
+import bpy
+
+from . import compositor_ui, operators, panels, preferences, settings
+from .shim import NEWEST
+from .state import STATE
+
+CLASSES = (
+    preferences.FaceplatePreferences,
+    settings.FaceplateSettings,
+    *operators.CLASSES,
+    *panels.CLASSES,
+    *compositor_ui.CLASSES,
+)
+
 
 def register() -> None:
     """Called by Blender when the add-on is enabled."""
+    if bpy.app.version[:2] > NEWEST:
+        logging.getLogger(__package__).warning(preferences.untested(bpy.app.version))
+    for one in CLASSES:
+        bpy.utils.register_class(one)
+    bpy.types.Scene.faceplate = bpy.props.PointerProperty(type=settings.FaceplateSettings)
+    bpy.types.SEQUENCER_MT_strip.append(panels.draw_menu)
+    compositor_ui.register()
 
 
 def unregister() -> None:
-    """Called by Blender when it is disabled."""
+    """Called by Blender when it is disabled: everything is as it was."""
+    STATE.close()
+    compositor_ui.unregister()
+    bpy.types.SEQUENCER_MT_strip.remove(panels.draw_menu)
+    del bpy.types.Scene.faceplate
+    for one in reversed(CLASSES):
+        bpy.utils.unregister_class(one)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -92,6 +92,36 @@ class BlenderHost:
         """The clip as it is now; see `Host.clip`."""
         return self._reader().clip(self._strip(clip_id))
 
+    def active_clip(self) -> Clip | None:
+        """The active strip's clip, that of its source where it is a result; None where it has no picture."""
+        editor = self._scene().sequence_editor
+        strip = None if editor is None else editor.active_strip
+        if strip is not None and strips.is_result(strip):
+            strip = placing.source_of(self.api, editor, strip)
+        if strip is None or strip.type not in (*strips.FILES, *strips.RENDERED):
+            return None
+        return self._reader().clip(strip)
+
+    def selected_ids(self) -> frozenset[str]:
+        """Ids of the selected strips."""
+        return frozenset(strips.clip_id(strip) for strip, _ in self.api.walk(self._editor()) if strip.select)
+
+    def mark_selected(self) -> tuple[int, bool]:
+        """Mark the selected strips for batches, or unmark them where all are marked: how many, and which."""
+        chosen = [self._strip(clip.id) for clip in self.clips(Scope.SELECTED)]
+        marked = not all(strip.get(strips.BATCH) for strip in chosen)
+        for strip in chosen:
+            strip[strips.BATCH] = marked
+        return len(chosen), marked
+
+    def keyed_settings(self) -> dict[str, tuple[tuple[int, float], ...]]:
+        """Values of the animated settings by timeline frame, over all that the scene or its strips cover."""
+        scene = self._scene()
+        ends = [scene.frame_start, scene.frame_end]
+        for strip, _ in self.api.walk(self._editor()):
+            ends += self.api.visible(strip)
+        return self._keyed(scene, Span(min(ends), max(ends)))
+
     def results(self, job: str | None = None) -> tuple[Placed, ...]:
         """Result strips; see `Host.results`."""
         editor = self._scene().sequence_editor
@@ -102,7 +132,7 @@ class BlenderHost:
 
     # What is changed
 
-    def bake(self, clip: Clip, frames: Span, pattern: str) -> Iterator[int]:
+    def bake(self, clip: Clip, frames: Span, pattern: str) -> Generator[int, None, None]:
         """Render the strip alone; see `Host.bake`."""
         animated = frozenset(self._reader().animated)
         name = self._strip(clip.id).name
@@ -196,6 +226,17 @@ class BlenderHost:
             animated=_animated(self.api, scene),
         )
 
+    def _keyed(self, owner: Any, frames: Span) -> dict[str, tuple[tuple[int, float], ...]]:
+        """Values of the animated settings of a scene or group, by timeline frame."""
+        data = owner.animation_data
+        curves = [] if data is None or data.action is None else list(self.api.fcurves(data.action))
+        prefix = f"{strips.SETTINGS}."
+        return {
+            curve.data_path[len(prefix) :]: strips.keys_of(curve.evaluate, frames)
+            for curve in curves
+            if curve.data_path.startswith(prefix)
+        }
+
     def _placed(self, strip: Any) -> Placed:
         source = placing.source_of(self.api, self._editor(), strip)
         tag = Tag(strip[strips.JOB], strip[strips.RECORD])
@@ -211,6 +252,11 @@ class BlenderHost:
             pattern=os.path.join(folder, pattern[0] if pattern else first),
             timeline=Span(*self.api.visible(strip)),
         )
+
+
+def scene_of(context: Any) -> Any:
+    """The scene whose sequencer the artist works in: from 5.0 on not always the window's."""
+    return getattr(context, "sequencer_scene", None) or context.scene
 
 
 def working_space(api: Api) -> str:

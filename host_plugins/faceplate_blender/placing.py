@@ -19,6 +19,7 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from faceplate_client import result_folder
 from faceplate_client.errors import FramesMissing, PlaceFailed
 from faceplate_client.frame_maths import Span
 from faceplate_client.host import Clip, Result
@@ -146,10 +147,8 @@ def jobs_of(strip: Any) -> list[str]:
 
 
 def file_of(pattern: str, frame: int) -> str:
-    """The path of a frame: one # a digit in the file name, a minus counts as one."""
-    folder, name = os.path.split(pattern)
-    signs = "#" * name.count("#")
-    return os.path.join(folder, name.replace(signs, f"{frame:0{len(signs)}d}") if signs else name)
+    """The path of a frame."""
+    return str(result_folder.file_of(pattern, frame))
 
 
 def known_spaces(strip: Any) -> frozenset[str]:

@@ -22,6 +22,9 @@ from .shim import Api
 JOB, RECORD, UNDO, BATCH = "faceplate_job", "faceplate_record", "faceplate_before", "faceplate_batch"
 """Custom properties. A result has JOB, RECORD and UNDO (what was there before it), its source JOB; BATCH is a mark."""
 
+SETTINGS = "faceplate"
+"""The scene's property with what the artist set."""
+
 OPACITY_BAKED = "animated opacity"
 """Why a strip is baked whose opacity has to be in the files, since it is not the same for all frames."""
 
@@ -149,6 +152,13 @@ def pattern_of(names: Sequence[str]) -> tuple[str, int] | None:
         if all(name == f"{before}{first + place:0{width}d}{after}" for place, name in enumerate(names)):
             return f"{before}{'#' * width}{after}", first
     return None
+
+
+def keys_of(value: Callable[[int], float], frames: Span) -> tuple[tuple[int, float], ...]:
+    """A curve as keys that are straight between: a key a frame, but for those inside a stretch that stays the same."""
+    values = [(frame, float(value(frame))) for frame in frames]
+    inner = zip(values, values[1:], values[2:])
+    return (values[0], *(now for before, now, after in inner if not before[1] == now[1] == after[1]), *values[1:][-1:])
 
 
 def lone_number(name: str) -> int:

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The add-on's preferences: which server, where results go."""
+
+from pathlib import Path
+from typing import Any
+
+import bpy
+from bpy.props import BoolProperty, StringProperty
+
+from faceplate_client.connection import Place
+from faceplate_client.task import Servers
+
+from .shim import NEWEST
+from .state import STATE
+
+
+class FaceplatePreferences(bpy.types.AddonPreferences):
+    """Which server, where results go."""
+
+    bl_idname = __package__
+
+    output_root: StringProperty(  # type: ignore[valid-type]
+        name="Output Folder",
+        description="Where results go, a folder for each scene and strip. Empty: faceplate/ beside the .blend file",
+        subtype="DIR_PATH",
+    )
+    program: StringProperty(  # type: ignore[valid-type]
+        name="Program",
+        description="The faceplate program, which starts the server: its full path where it is not on PATH",
+        subtype="FILE_PATH",
+        default="faceplate",
+    )
+    server_name: StringProperty(  # type: ignore[valid-type]
+        name="Server",
+        description="Name of the server, where you run several: one a graphics card",
+        default="default",
+    )
+    server_folder: StringProperty(  # type: ignore[valid-type]
+        name="Server's Address",
+        description="Folder in which the server leaves its address. Empty: your own, which is right for most",
+        subtype="DIR_PATH",
+    )
+    start_server: BoolProperty(  # type: ignore[valid-type]
+        name="Start When Needed",
+        description="Start the server without asking when an action needs it and none is running",
+        default=False,
+    )
+    place_partial: BoolProperty(  # type: ignore[valid-type]
+        name="Place Stopped Results",
+        description="Place a result that was stopped too; frames that are not done show a slate",
+        default=False,
+    )
+
+    def draw(self, context: Any) -> None:
+        """All of it, the Check button and what it said."""
+        layout = self.layout
+        layout.use_property_split = True
+        for name in ("output_root", "place_partial", "program", "server_name", "server_folder", "start_server"):
+            layout.prop(self, name)
+        row = layout.row()
+        row.operator("faceplate.check", icon="CHECKMARK")
+        row.label(text=STATE.server)
+        if bpy.app.version[:2] > NEWEST:
+            layout.label(text=untested(bpy.app.version), icon="ERROR")
+
+    def servers(self, *, start: bool = False) -> Servers:
+        """Which server actions talk to.
+
+        Args:
+            start: start it when none is running, whatever the preferences say.
+
+        Raises:
+            ConnectionFailed: the name cannot be used.
+        """
+        folder = bpy.path.abspath(self.server_folder) if self.server_folder else ""
+        place = Place(Path(folder) if folder else None, self.server_name)
+        command = [bpy.path.abspath(self.program), "serve", "--name", self.server_name]
+        return Servers(
+            place=place,
+            start=start or self.start_server,
+            command=(*command, *(("--folder", folder) if folder else ())),
+        )
+
+
+def untested(version: tuple[int, ...]) -> str:
+    """What is said to users of a Blender that is newer than the tested ones."""
+    newest, found = (".".join(map(str, numbers[:2])) for numbers in (NEWEST, version))
+    return f"Faceplate was tested with Blender up to {newest}, this is {found}: check your results"
+
+
+def of(context: Any) -> Any:
+    """The add-on's preferences."""
+    return context.preferences.addons[__package__].preferences
