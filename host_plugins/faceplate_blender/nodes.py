@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from faceplate_client.errors import BadClip
@@ -21,6 +21,7 @@ from faceplate_client.frame_maths import Span
 from faceplate_client.host import Clip
 
 from . import colours
+from .strips import lone_number
 
 MARK = "faceplate_node"
 """Custom property of a group's tree: version of its layout."""
@@ -89,6 +90,22 @@ def groups(tree: Any) -> Iterator[Any]:
                 waiting.append(inner)
 
 
+def insert_behind(tree: Any, group: Any) -> None:
+    """Wire a new group between the selected plate and what that goes to; alone where no plate is selected."""
+    plates = [node for node in tree.nodes if node.select and node.type in ("IMAGE", "MOVIECLIP")]
+    for node in tree.nodes:
+        node.select = node == group
+    tree.nodes.active = group
+    if len(plates) != 1:
+        return
+    plate = plates[0]
+    out = plate.outputs[0]
+    for link in list(out.links):
+        tree.links.new(group.outputs[0], link.to_socket)
+    tree.links.new(out, group.inputs[0])
+    group.location = (plate.location[0] + plate.width + 40, plate.location[1])
+
+
 def plate_node(group: Any) -> Any:
     """The Image or Movie Clip node that a group's plate comes from, reroutes passed; None where there is none.
 
@@ -127,7 +144,26 @@ class Reader:
     absolute: Callable[[str], str]
     working_space: str
 
-    def clip(self, group: Any, frame: int) -> Clip | None:
+    def over(self, group: Any, frames: Span) -> Clip:
+        """The clip of a group's plate over those of the timeline frames in which it runs forward, or is still.
+
+        Raises:
+            BadClip: as `at`, or the plate has no frame there.
+        """
+        node = plate_node(group)
+        runs = frames if node is None else frames.meet(_runs(node) or frames)
+        first = None if runs is None else self.at(group, runs.first)
+        last = None if runs is None else self.at(group, runs.last)
+        if first is None or last is None:
+            raise BadClip(
+                f"the plate of {group.node_tree.name} shows nothing in frames {frames}", hint="see its offset"
+            )
+        if not first.source or first.used == last.used:
+            return first
+        used = Span(first.used.first, last.used.last)
+        return replace(first, used=used, media=used)
+
+    def at(self, group: Any, frame: int) -> Clip | None:
         """The clip of a group's plate at a timeline frame; None where the plate shows nothing then.
 
         An Image node holds its first and last file and may run in circles, so the clip is true for this frame alone.
@@ -153,8 +189,8 @@ class Reader:
             source = path if image.source == "MOVIE" else pattern_of(path)
             return self._clip(group, frame, Span(number, number), source, size, self._space(image))
         if image.source == "FILE" and not image.is_dirty and image.packed_file is None:
-            number = lone_number(image.filepath)
             path = self.absolute(image.filepath)
+            number = lone_number(os.path.basename(path))
             return self._clip(group, frame, Span(number, number), path, size, self._space(image))
         if image.source in ("FILE", "GENERATED"):
             # painted, packed or made by a script: its pixels are all there is
@@ -183,13 +219,11 @@ class Reader:
         size = (int(clip.size[0]), int(clip.size[1]))
         first = 1
         if clip.source == "SEQUENCE":
-            first = lone_number(path)
+            first = first_number(path)
             path = pattern_of(path)
         return self._clip(group, frame, Span(first + number, first + number), path, size, self._space(clip))
 
-    def _clip(
-        self, group: Any, frame: int, used: Span, source: str, size: tuple[int, int], space: str
-    ) -> Clip:
+    def _clip(self, group: Any, frame: int, used: Span, source: str, size: tuple[int, int], space: str) -> Clip:
         return Clip(
             id=clip_id(group.node_tree),
             name=group.node_tree.name,
@@ -214,6 +248,16 @@ class Reader:
         return space
 
 
+def _runs(node: Any) -> Span | None:
+    """Timeline frames in which a plate node shows one file after the other; None for a still."""
+    if node.type == "MOVIECLIP" and node.clip is not None:
+        first = int(node.clip.frame_start - node.clip.frame_offset)
+        return Span(first, first + int(node.clip.frame_duration + node.clip.frame_offset) - 1)
+    if node.type == "IMAGE" and node.image is not None and node.image.source in ("SEQUENCE", "MOVIE"):
+        return Span(int(node.frame_start), int(node.frame_start + node.frame_duration) - 1)
+    return None
+
+
 def clip_id(tree: Any) -> str:
     """Names of node groups are unique in a file."""
     return f"node:{tree.name}"
@@ -227,21 +271,23 @@ def image_frame(frame: int, start: int, duration: int, offset: int, cyclic: bool
     return min(max(number, 0), duration) + offset
 
 
-def pattern_of(path: str) -> str:
-    """A file of a sequence with "#" for the digits of its number, the last ones of the name.
+def first_number(path: str) -> int:
+    """The number of a file of a sequence, the last one of its name.
 
     Raises:
         BadClip: no number in the name.
     """
+    found = _NUMBER.search(os.path.splitext(os.path.basename(path))[0])
+    if found is None:
+        raise BadClip(
+            f"{os.path.basename(path)} has no frame number", hint="open it as a single image, or rename the files"
+        )
+    return int(found[1])
+
+
+def pattern_of(path: str) -> str:
+    """A file of a sequence with "#" for the digits of its number; raises as `first_number`."""
+    first_number(path)
     folder, name = os.path.split(path)
     stem, ending = os.path.splitext(name)
-    pattern, found = _NUMBER.subn(lambda match: "#" * len(match[1]), stem)
-    if not found:
-        raise BadClip(f"{name} has no frame number", hint="open it as a single image, or rename the files")
-    return os.path.join(folder, pattern + ending)
-
-
-def lone_number(path: str) -> int:
-    """The last number in a file's name, 1 where there is none."""
-    found = _NUMBER.search(os.path.splitext(os.path.basename(path))[0])
-    return int(found[1]) if found else 1
+    return os.path.join(folder, _NUMBER.sub(lambda match: "#" * len(match[1]), stem) + ending)

@@ -9,6 +9,7 @@
     trim_start/_end   animation_offset_...       same       same                  content_trim_start, _end
     F-curves          action.fcurves             same       channel bags          channel bags
     sequencer scene   the context's scene        same       the workspace's       the workspace's
+    compositor        scene.node_tree            same       a node group             a node group
     working space     of the OCIO configuration  same       bpy.data.colorspace   bpy.data.colorspace
 
 `right` is the frame after the last visible one. The old names still work in 5.2, warn, and end with 6.0.
@@ -41,6 +42,7 @@ class Api:
     sequencer_scene: bool = False
     working_space: bool = False
     media_type: bool = False
+    compositor_groups: bool = False
     render: Mapping[str, bool] = field(default_factory=dict)
 
     def children(self, owner: Any) -> Any:
@@ -76,6 +78,7 @@ _5_0 = Api(
     sequencer_scene=True,
     working_space=True,
     media_type=True,
+    compositor_groups=True,
     render={"use_sequencer_scene": False},
 )
 _5_2 = Api(
@@ -90,6 +93,7 @@ _5_2 = Api(
     sequencer_scene=True,
     working_space=True,
     media_type=True,
+    compositor_groups=True,
     render={"use_sequencer_scene": False},
 )
 TABLE: tuple[tuple[tuple[int, int], Api], ...] = (((5, 2), _5_2), ((5, 0), _5_0), ((4, 4), _4_5), ((4, 2), _4_2))
