@@ -33,8 +33,8 @@ from .upstream_link import Channel, LinkLost, UpstreamLink
 log = logging.getLogger(__name__)
 
 _POLL_S = 0.05
-_AGAIN_S = 15.0
-"""How long a job waits for the connection to come back, before it is given up."""
+_FRAME_AGAIN_S, _SHOT_AGAIN_S = 15.0, 120.0
+"""How long a job waits for a lost connection to come back, before it is given up: somebody waits for a frame."""
 _LAST_WORDS_S = 10.0
 """How long a cancelled range waits for the frames that were at work."""
 _BUSY_S = 10.0
@@ -83,6 +83,7 @@ class Forward:
             Refused, FaceplateError, ClientError: it cannot be done.
         """
         try:
+            self.pack()  # what is wrong with the job's files is said before a folder is made
             with self._holding_output():
                 self._take_slots()
                 return self._twice()
@@ -97,7 +98,8 @@ class Forward:
             self.job.token.check()
             log.warning("job %s of %s is sent again: the connection was lost", self.job.id, self.job.client)
         try:
-            return self._once(_AGAIN_S, again=True)
+            frame = isinstance(self.job.message, wire.SubmitFrame)
+            return self._once(_FRAME_AGAIN_S if frame else _SHOT_AGAIN_S, again=True)
         except LinkLost:
             self.job.token.check()
             raise ResourceError(

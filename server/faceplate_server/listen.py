@@ -194,6 +194,8 @@ class Gateway:
         while self._zap.poll(0):
             parts = self._zap.recv_multipart()
             version, request, address = parts[0], parts[1], parts[3].decode("ascii", "replace")
+            if len(parts) == 7 and parts[6] not in self._clients:
+                self._read_list()  # it may have been allowed a moment ago
             known = len(parts) == 7 and parts[5] == b"CURVE" and parts[6] in self._clients
             if not known and time.monotonic() - self._told_off.get(address, -_QUIET_S) > _QUIET_S:
                 self._told_off = {address: time.monotonic()} if len(self._told_off) > 1000 else self._told_off
@@ -205,10 +207,13 @@ class Gateway:
             self._zap.send_multipart([version, request, *status, user, b""])
 
     def _look_at_list(self) -> None:
+        """The list of clients, every second."""
+        if time.monotonic() - self._looked >= _LOOK_S:
+            self._looked = time.monotonic()
+            self._read_list()
+
+    def _read_list(self) -> None:
         """The list of clients, read again when it changed; connections of those that were taken off end."""
-        if time.monotonic() - self._looked < _LOOK_S:
-            return
-        self._looked = time.monotonic()
         if self._keys.stamp() == self._stamp:
             return
         self._stamp = self._keys.stamp()

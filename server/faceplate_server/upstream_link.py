@@ -34,6 +34,7 @@ _TICK_MS = 200
 _STATUS_S = 5.0
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 5.0
 _LOOK_S = 0.05
+_LOOK_AGAIN_S = 0.5
 
 
 class LinkLost(Exception):
@@ -200,6 +201,8 @@ class UpstreamLink:
         self.status: wire.StatusReply | None = None
         self.failure: FaceplateError = self._unreachable("the connection is being made")
         self.tried = threading.Event()
+        self._is_refused = False
+        self._lost_at = time.monotonic()
         self._own = own
         self._name = name
         self._changed = threading.Condition()
@@ -226,13 +229,13 @@ class UpstreamLink:
         self._wake_out.close()
 
     def channel(self, job: str, seconds: float, given_up: Callable[[], bool]) -> Channel:
-        """A channel for a job, over the connection that there is or comes within some seconds.
+        """A channel for a job, over the connection that there is or comes back within some seconds of its loss.
 
         Raises:
             FaceplateError: why there is none.
             LinkLost: the caller gave up.
         """
-        end = time.monotonic() + seconds
+        begun = time.monotonic()
         with self._changed:
             while True:
                 if given_up():
@@ -240,7 +243,8 @@ class UpstreamLink:
                 if self._line is not None and self._line.open:
                     with contextlib.suppress(LinkLost):
                         return self._line.channel(job)
-                if time.monotonic() > end:
+                end = max(self._lost_at + seconds, begun + _LOOK_AGAIN_S)
+                if time.monotonic() > end or (self._is_refused and self.tried.is_set()):
                     raise self.failure
                 self._changed.wait(_LOOK_S)
 
@@ -268,7 +272,7 @@ class UpstreamLink:
                 self.tried.set()
             if was_open:
                 log.warning("the connection to the team server at %s was lost", self.team.address)
-                pause = _FIRST_PAUSE_S
+                pause, self._lost_at = _FIRST_PAUSE_S, time.monotonic()
             if not self._stopping.wait(max(0.0, started + pause - time.monotonic())):
                 pause = min(2 * pause, _LONGEST_PAUSE_S)
 
@@ -335,7 +339,8 @@ class UpstreamLink:
                     expected="its key on the team server's list",
                     found=self._own.public.hex(),
                     hint="on the team server: faceplate keys allow NAME " + self._own.public.hex(),
-                )
+                ),
+                refused=True,
             )
             return False
         elif kind in (zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL, zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL):
@@ -345,7 +350,8 @@ class UpstreamLink:
                     expected=f"a server with the key {self.team.key.hex()}",
                     found="another key, or no Faceplate team server",
                     hint="compare upstream_key with what `faceplate keys` shows on the team server",
-                )
+                ),
+                refused=True,
             )
             return False
         elif kind in (zmq.EVENT_DISCONNECTED, zmq.EVENT_CLOSED):
@@ -368,7 +374,7 @@ class UpstreamLink:
     def _said(self, line: _Line, message: Any, body: bytes) -> bool:
         if isinstance(message, wire.Welcome):
             log.info("connected to the team server at %s", self.team.address)
-            line.open = True
+            line.open, self._is_refused = True, False
             line.post(link.encode("say", None, wire.encode(wire.Status("status"))))
             with self._changed:
                 self._line, self.welcome = line, message
@@ -380,16 +386,19 @@ class UpstreamLink:
             error = rebuilt(message)
             log.error("the team server at %s: %s", self.team.address, error)
             hint = error.hint or "update both servers to the same release"
-            self._fail(ResourceError(error.message, expected=error.expected, found=error.found, hint=hint))
+            self._fail(
+                ResourceError(error.message, expected=error.expected, found=error.found, hint=hint), refused=True
+            )
             return False
         elif getattr(message, "id", None) is not None:
             line.take("say", {}, body, message.id)
         return True
 
-    def _fail(self, failure: FaceplateError) -> None:
+    def _fail(self, failure: FaceplateError, *, refused: bool = False) -> None:
+        """Why there is no connection; `refused` where waiting for it is of no use."""
         if str(failure) != str(self.failure):
             log.warning("%s", failure)
-        self.failure = failure
+        self.failure, self._is_refused = failure, refused
 
     def _unreachable(self, found: str) -> ResourceError:
         return ResourceError(
