@@ -27,11 +27,13 @@ class Asker:
         answer_s: seconds that each answer may take.
 
     Raises:
+        InputError: the address is another machine's, or none.
         ResourceError: nobody answers.
         FaceplateError: the server refuses.
     """
 
     def __init__(self, info: ConnectionInfo, name: str, answer_s: float = _ANSWER_S) -> None:
+        check_near(info.address)
         self.info = info
         self._answer_s = answer_s
         self._prefix = secrets.token_hex(4)
@@ -117,6 +119,22 @@ class Asker:
             f"the server at {self.info.address} does not answer within {self._answer_s:g} s",
             hint="`faceplate status` shows whether it lives",
         )
+
+
+def check_near(address: str) -> None:
+    """Refuse an address of another machine: what goes over this connection is not encrypted.
+
+    Raises:
+        InputError: it is one.
+    """
+    host = address.removeprefix("tcp://").rpartition(":")[0].strip("[]")
+    if not address.startswith("tcp://") or host in ("localhost", "127.0.0.1", "::1"):
+        return
+    raise InputError(
+        f"{address} is another machine's",
+        expected="a server of this machine",
+        hint="start a local server that sends its jobs there: faceplate serve --upstream tcp://HOST:PORT",
+    )
 
 
 def rebuilt(answer: wire.Error | wire.Failure) -> FaceplateError:

@@ -125,7 +125,10 @@ class KeyFolder:
         if data is None:
             return {}
         try:
-            listed = [_client(entry) for entry in json.loads(data.decode())]
+            document = json.loads(data.decode())
+            if not isinstance(document, list):
+                raise TypeError("no list of clients")
+            listed = [_client(entry) for entry in document]
         except (ValueError, TypeError, KeyError, RecursionError, SettingError) as error:
             hint = "put the file back from a backup, or remove it and allow the clients again"
             raise ResourceError(f"{self.folder / _CLIENTS} is damaged", found=str(error), hint=hint) from error
