@@ -14,7 +14,7 @@ from faceplate_client import Client, FrameHeader, Ring, wire
 from faceplate_client.errors import ClientError, ServerError
 from tests.integration.conftest import leftovers, outputs
 from tests.integration.server.conftest import Running, running, start_server, wait_ready
-from tests.soak.look import growth_percent, mapped_rings, memory_of, strange_files
+from tests.soak.look import Memory, mapped_rings, memory_of, strange_files
 
 SWEEP_S = 5.0
 _AT_ONCE = 4
@@ -82,24 +82,21 @@ def kill_clients(kills: int, shot: Shot, seed: int) -> dict[str, Any]:
     rng, tally = random.Random(seed), Tally()
     with running() as server, server.client("watch") as client:
         shot.resume(client, "warm")
-        memory = memory_of(server.process.pid)
+        samples: list[Memory] = []
         while tally.kills < kills:
             names = [f"c{tally.kills + number}" for number in range(min(_AT_ONCE, kills - tally.kills))]
             _kill_some(server, client, shot, names, rng, tally)
             tally.leaked += _leaks(server, client, tally)
             tally.not_resumed += [name for name in names if not shot.resume(client, name)]
-            if tally.kills == _AT_ONCE:
-                memory = memory_of(server.process.pid)
-        after = memory_of(server.process.pid)
+            samples.append(memory_of(server.process.pid))
     return {
         "client_kills": tally.kills,
         "slowest_answer_s": round(tally.slowest_answer_s, 3),
         "leaked": tally.leaked,
         "batches_not_resumed": tally.not_resumed,
-        "descriptors": [memory.descriptors, after.descriptors],
-        "threads": [memory.threads, after.threads],
-        "memory_mb": [round(memory.resident_mb, 1), round(after.resident_mb, 1)],
-        "memory_growth_percent": growth_percent(memory.resident_mb, after.resident_mb),
+        "descriptors": [samples[0].descriptors, samples[-1].descriptors],
+        "threads": [samples[0].threads, samples[-1].threads],
+        "memory_mb": [round(sample.resident_mb) for sample in samples[:: max(1, len(samples) // 10)]],
     }
 
 

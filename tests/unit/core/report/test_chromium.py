@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import re
-import shutil
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,26 +11,8 @@ import pytest
 
 from faceplate.report.html import write_html
 from faceplate.report.values import JobReport
+from tests.support.browser import browse, complaints
 from tests.unit.core.report.made import faceless_report, make_report, single_report
-
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-QUIET = (
-    *("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"),
-    *("--disable-component-update", "--disable-sync", "--disable-extensions", "--hide-scrollbars"),
-)
-
-
-def _browse(page: Path, folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    if CHROMIUM is None:
-        if os.environ.get("FACEPLATE_REQUIRE_CHROMIUM") == "1":
-            pytest.fail("FACEPLATE_REQUIRE_CHROMIUM=1, and no Chromium is installed")
-        pytest.skip("no Chromium is installed")
-    command = [CHROMIUM, *QUIET, f"--user-data-dir={folder / 'profile'}", "--enable-logging=stderr", "--v=0", *options]
-    return subprocess.run([*command, page.as_uri()], capture_output=True, text=True, timeout=60, check=True)
-
-
-def _complaints(log: str) -> list[str]:
-    return [line for line in log.splitlines() if "CONSOLE" in line]
 
 
 @pytest.mark.parametrize(
@@ -48,8 +27,8 @@ def test_page_loads_without_a_complaint(
     tmp_path: Path, make: Callable[[], JobReport], texts: tuple[str, ...], plots: int
 ) -> None:
     write_html(tmp_path / "report.html", make())
-    seen = _browse(tmp_path / "report.html", tmp_path, "--dump-dom")
-    assert _complaints(seen.stderr) == []
+    seen = browse((tmp_path / "report.html").as_uri(), tmp_path, "--dump-dom")
+    assert complaints(seen.stderr) == []
     for text in texts:
         assert text in seen.stdout
     assert len(re.findall(r'<svg [^>]*aria-label="[A-Z][^"]* over time"', seen.stdout)) == plots
@@ -59,12 +38,12 @@ def test_page_loads_without_a_complaint(
 def test_hostile_name_runs_nothing(tmp_path: Path) -> None:
     hostile = "<script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">"
     write_html(tmp_path / "report.html", dataclasses.replace(single_report(), plate=hostile))
-    seen = _browse(tmp_path / "report.html", tmp_path, "--dump-dom")
-    assert _complaints(seen.stderr) == []  # not even the policy had to stop anything
+    seen = browse((tmp_path / "report.html").as_uri(), tmp_path, "--dump-dom")
+    assert complaints(seen.stderr) == []  # not even the policy had to stop anything
     assert "<title>owned" not in seen.stdout
     assert "&lt;script&gt;" in seen.stdout
 
 
-def test_the_console_check_sees_complaints(tmp_path: Path) -> None:
+def test_the_console_check_seescomplaints(tmp_path: Path) -> None:
     (tmp_path / "bad.html").write_text("<script>console.error('seen')</script>", "utf-8")
-    assert _complaints(_browse(tmp_path / "bad.html", tmp_path, "--dump-dom").stderr)
+    assert complaints(browse((tmp_path / "bad.html").as_uri(), tmp_path, "--dump-dom").stderr)

@@ -1,0 +1,223 @@
+"""The status page of a real server: who gets it, what it tells during a batch, and how it looks in a real browser."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import re
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from faceplate.errors import SettingError
+from faceplate_client import Client, FrameHeader, Ring, wire
+from faceplate_client.errors import ClientError, ServerError
+from faceplate_server.config import read_config
+from faceplate_server.page.places import page_file, read_url, token_file
+from tests.integration.conftest import Cli
+from tests.integration.server.conftest import Running, running, start_server
+from tests.support.browser import browse, complaints
+from tests.support.plates import moving_plate
+
+HEADER = FrameHeader(64, 48, colour_space="ACEScg")
+
+
+def fetch(url: str, **headers: str) -> tuple[int, str, Any]:
+    """(status, text, headers)."""
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=10) as answer:
+            return answer.status, answer.read().decode(), answer.headers
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode(), error.headers
+
+
+def state_of(server: Running) -> dict[str, Any]:
+    status, text, _ = fetch(read_url(server.place) + "state.json")
+    assert status == 200
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+def look_at_a_frame(client: Client, ring: Ring, number: int = 1) -> None:
+    plate = ring.put(HEADER, bytes(HEADER.nbytes))
+    client.result(client.submit_frame(frame=number, plate=plate, assignments=(), engine="null"), 20)
+    ring.release(plate.slot)
+
+
+def test_only_who_knows_the_token_sees_it(server: Running) -> None:
+    url = read_url(server.place)
+    base, token = url.rstrip("/").rsplit("/", 1)
+    assert urlsplit(url).hostname == "127.0.0.1"
+    for path in ("", "page.css", "page.js", "icon.svg", "state.json", "metrics"):
+        assert fetch(url + path)[0] == 200
+        for wrong in ("", "/x", "/" + token[:-1], "/" + token + "a", "/" + token.swapcase(), "/%00"):
+            assert fetch(f"{base}{wrong}/{path}")[0] in (401, 404), (wrong, path)
+    assert fetch(url.rstrip("/"))[0] == 404
+    assert fetch(url + "../metrics")[0] == 404
+    assert fetch(url + "nothing")[0] == 404
+    assert len(token) >= 32
+    for path in (page_file(server.place), token_file(server.place)):
+        assert path.stat().st_mode & 0o777 == 0o600
+    assert token not in server.log()
+
+
+def test_prometheus_comes_with_the_token_in_its_header(server: Running) -> None:
+    base = read_url(server.place).rsplit("/", 2)[0]
+    token = token_file(server.place).read_text("ascii")
+    status, text, headers = fetch(f"{base}/metrics", Authorization=f"Bearer {token}")
+    assert (status, headers["Content-Type"]) == (200, "text/plain; version=0.0.4; charset=utf-8")
+    assert len(list(text_string_to_metric_families(text))) > 10
+    for wrong in ("", "Bearer", "Bearer x", f"Basic {token}", f"bearer {token}x"):
+        status, _, headers = fetch(f"{base}/metrics", Authorization=wrong)
+        assert (status, headers["WWW-Authenticate"]) == (401, "Bearer")
+
+
+def test_a_site_that_points_its_name_here_gets_nothing(server: Running) -> None:
+    parts = urlsplit(read_url(server.place))
+    for host, status in ((f"localhost:{parts.port}", 200), (f"rebound.example:{parts.port}", 403)):
+        connection = http.client.HTTPConnection("127.0.0.1", parts.port or 0, timeout=10)
+        connection.request("GET", parts.path + "state.json", headers={"Host": host, "Origin": "http://rebound.example"})
+        answer = connection.getresponse()
+        assert answer.status == status
+        assert answer.headers["Access-Control-Allow-Origin"] is None
+        connection.close()
+
+
+@pytest.mark.skipif(sys.platform == "win32" or os.geteuid() != 0, reason="needs root to become another user")
+def test_another_user_gets_nothing(server: Running) -> None:
+    script = (
+        "import encodings.idna, os, sys, urllib.request, urllib.error\n"  # what is imported later may be closed to them
+        "os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"
+        "for path in sys.argv[2:]:\n"
+        "    try: print('open:', open(path).read())\n"
+        "    except OSError: pass\n"
+        "for path in ('', 'metrics', 'state.json', 'x/'):\n"
+        "    try: print('got:', urllib.request.urlopen(sys.argv[1] + path, timeout=10).read())\n"
+        "    except urllib.error.HTTPError as error: assert error.code in (401, 404), error\n"
+    )
+    base = read_url(server.place).rsplit("/", 2)[0] + "/"
+    files = [str(page_file(server.place)), str(token_file(server.place))]
+    shown = subprocess.run([sys.executable, "-c", script, base, *files], capture_output=True, text=True)
+    assert (shown.returncode, shown.stdout) == (0, ""), shown.stderr
+
+
+def test_what_happened_is_told(server: Running, until: Callable[..., None]) -> None:
+    before = state_of(server)
+    with server.client("watched host") as client, server.ring(1, HEADER.nbytes) as ring:
+        for number in range(12):
+            look_at_a_frame(client, ring, number)
+        with pytest.raises(ServerError):
+            client.result(
+                client.submit_range(plate="/none/p.####.exr", output="/none/o.####.exr", frames=None, assignments=())
+            )
+        until(lambda: state_of(server)["frames_done"] >= before["frames_done"] + 12)
+        until(lambda: "watched host" in [one["name"] for one in state_of(server)["clients"]])
+        state = state_of(server)
+        (error,) = [one for one in state["errors"] if one["client"] == "watched host"]
+        assert error["code"] in ("input", "not_found")
+        assert error["hint"]
+        assert state["state"] == "ready"
+        assert state["devices"][0]["provider"] == "CPUExecutionProvider"
+        assert {net["precision"] for net in state["nets"]} == {"float32"}
+        assert {net["id"] for net in state["nets"]} >= {"face_detector"}
+        assert 0 < state["memory"]["warm_budget_mb"] <= 2048
+        assert state["memory"]["process_mb"] > 50
+        _, text, _ = fetch(read_url(server.place) + "metrics")
+        families = {family.name: family for family in text_string_to_metric_families(text)}
+        done = {tuple(one.labels.values()): one.value for one in families["faceplate_frames"].samples}
+        assert done["interactive", "done"] >= 12
+    assert state["gpus"] or state["gpus_silent"]
+
+
+def test_a_browser_shows_a_batch_at_work(cli: Cli, identity: Path, tmp_path: Path, until: Callable[..., None]) -> None:
+    plate = moving_plate(480, 300, 120, face_width_px=120).write(tmp_path / "plate")
+    person = (wire.Assignment(str(identity)),)
+    with running() as server, server.client("nuke <b>16.0</b>") as client, server.client("viewer") as viewer:
+        job = client.submit_range(plate=plate, output=str(tmp_path / "o.####.exr"), frames=None, assignments=person)
+        with server.ring(1, HEADER.nbytes) as ring:
+            look_at_a_frame(viewer, ring)
+        bad = viewer.submit_range(plate="/none", output=str(tmp_path / "x.####.exr"), frames=None, assignments=person)
+        with pytest.raises(ServerError):
+            viewer.result(bad)
+        until(lambda: any(line["done"] for line in state_of(server)["jobs"]), 60)
+        # the plots leave out the five seconds that are being counted
+        until(lambda: any(state_of(server)["plots"]["rate"]["batch"]), 60)
+        shown = browse(read_url(server.place), tmp_path, "--dump-dom", "--virtual-time-budget=2500")
+        client.cancel(job)
+    assert complaints(shown.stderr) == []
+    page = re.sub(r"\s+", " ", shown.stdout)
+    assert re.search(r'id="state" class="pill ready" role="status">ready<', page)
+    assert "nuke &lt;b&gt;16.0&lt;/b&gt;" in page
+    assert "batch range" in page
+    assert re.search(r"\d+ of 120", page)
+    for kind in ("interactive", "batch"):
+        assert re.search(rf'<path class="line {kind}"[^>]* d="M[0-9.]+', page)
+    assert re.search(r'<p class="hint">[^<]+</p>', page)
+    assert "CPUExecutionProvider" in page
+    assert "float32" in page
+    assert re.search(r"No temperature, power or clocks of a GPU|°C", page)
+    assert re.search(r'role="alert" hidden', page)
+
+
+def test_a_browser_says_when_the_server_is_gone(tmp_path: Path) -> None:
+    with running() as server:
+        page, base = fetch(read_url(server.place))[1], read_url(server.place)
+        files = {name: fetch(base + name)[1] for name in ("page.css", "page.js", "icon.svg")}
+    for name, text in {"index.html": page, **files}.items():
+        (tmp_path / name).write_text(text, "utf-8")
+    shown = browse((tmp_path / "index.html").as_uri(), tmp_path, "--dump-dom", "--virtual-time-budget=2500")
+    assert 'class="pill gone"' in shown.stdout
+    assert re.search(r'<p id="lost" role="alert">', shown.stdout)
+
+
+def test_status_prints_the_address(cli: Cli, server: Running) -> None:
+    words = ["status", "--folder", server.place.folder, "--page"]
+    assert cli(*words).out.strip() == read_url(server.place)
+    assert json.loads(cli(*words, "--json").out) == {"page": read_url(server.place)}
+
+
+def test_open_opens_it(cli: Cli, server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", lambda url: not opened.append(url))
+    assert cli("status", "--folder", server.place.folder, "--open").code == 0
+    assert opened == [read_url(server.place)]
+    monkeypatch.setattr("webbrowser.open", lambda _: False)
+    assert cli("status", "--folder", server.place.folder, "--open").code == 3
+
+
+def test_without_a_page_and_with_a_port_of_its_own(cli: Cli, server: Running, tmp_path: Path) -> None:
+    port = urlsplit(read_url(server.place)).port
+    with running(config="page = false\n") as silent:
+        assert not page_file(silent.place).exists()
+        ran = cli("status", "--folder", silent.place.folder, "--page")
+        assert (ran.code, "page = true" in ran.err) == (3, True)
+        taken = start_server(tmp_path / "s", config=f"page_port = {port}\n")
+        assert taken.process.wait(60) == 2
+        assert not taken.place.file.exists()
+        with silent.client() as client:
+            client.stop()
+        assert silent.process.wait(60) == 0
+    for values, found in (({"page": 1}, "true or false"), ({"page_port": 70_000}, "0..65535")):
+        with pytest.raises(SettingError, match=re.escape(found)):
+            read_config(None, **values)
+
+
+def test_nothing_is_left_of_it_after_the_end() -> None:
+    with running() as server:
+        files = page_file(server.place), token_file(server.place)
+        assert all(file.exists() for file in files)
+        with server.client() as client:
+            client.stop()
+        assert server.process.wait(60) == 0
+        assert not any(file.exists() for file in files)
+        with pytest.raises(ClientError):
+            server.client()
