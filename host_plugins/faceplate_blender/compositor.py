@@ -143,6 +143,7 @@ class CompositorHost(BlenderHost):
         node.frame_start, node.frame_duration = result.start, len(result.used)
         node.frame_offset = result.used.first - 1
         node.use_cyclic, node.use_auto_refresh = False, True
+        nodes.connect(tree)
         nodes.set_switch(tree, on=True)
         tree[JOB], tree[RECORD] = result.tag.job, result.tag.record
         return self._placed_in(tree)
@@ -164,6 +165,7 @@ class CompositorHost(BlenderHost):
         picture = node.image
         node.image = bpy.data.images.get(before["picture"])
         node.frame_start, node.frame_duration, node.frame_offset = 1, 1, 0
+        nodes.connect(tree)
         if node.image is not None:
             node.image.use_fake_user = False
         nodes.set_switch(tree, on=before["on"])

@@ -45,13 +45,41 @@ def build(tree: Any, picture: Any) -> None:
     result.name = result.label = RESULT
     switch.name = switch.label = SWITCH
     result.image = picture
-    off, on = [socket for socket in switch.inputs if socket.type == "RGBA"]
+    off, _ = _switched(switch)
     tree.links.new(plate.outputs[0], off)
-    tree.links.new(result.outputs[0], on)
     tree.links.new(switch.outputs[0], out.inputs[0])
+    connect(tree)
     for node, x, y in ((plate, -400, 100), (result, -400, -100), (switch, -100, 0), (out, 150, 0)):
         node.location = (x, y)
     set_switch(tree, on=False)
+
+
+def connect(tree: Any) -> None:
+    """Wire the Result node after its image was changed: Blender makes its outputs anew, by the layers of the file.
+
+    Layers beside the picture (matte, face, ...) are outputs of the group as long as the files have them.
+    """
+    result, switch = tree.nodes[RESULT], tree.nodes[SWITCH]
+    out = next(node for node in tree.nodes if node.type == "GROUP_OUTPUT")
+    _, on = _switched(switch)
+    outputs = {socket.name: socket for socket in result.outputs if socket.enabled}
+    tree.links.new(outputs.get("Combined") or outputs["Image"], on)
+    wanted = {name: socket for name, socket in outputs.items() if name not in ("Combined", "Image", "Alpha")}
+    # by name and one at a time: Blender frees what is removed, and what a script still holds with it
+    there = {item.name for item in tree.interface.items_tree if item.in_out == "OUTPUT"} - {"Image"}
+    for name in there - wanted.keys():
+        items = tree.interface.items_tree
+        tree.interface.remove(next(one for one in items if one.in_out == "OUTPUT" and one.name == name))
+    for name, socket in wanted.items():
+        if name not in there:
+            kind = "NodeSocketColor" if socket.type == "RGBA" else "NodeSocketFloat"
+            tree.interface.new_socket(name, in_out="OUTPUT", socket_type=kind)
+        tree.links.new(socket, out.inputs[name])
+
+
+def _switched(switch: Any) -> tuple[Any, Any]:
+    off, on = [socket for socket in switch.inputs if socket.type == "RGBA"]
+    return off, on
 
 
 def is_group(tree: Any) -> bool:

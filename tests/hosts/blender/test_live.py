@@ -125,6 +125,8 @@ def test_as_an_artist(blender: Blender, plates: Path, identity: Path, server: Ru
     assert told["live"] == [False, []]
     assert told["files"] == [True, []]
     assert told["again"] == [False, []]
+    assert told["outputs live"] == told["outputs again"] == ["Image"]
+    assert told["outputs files"] == ["Image", "face", "matte", "matte_core", "matte_occluder"]
     assert told["settings"] == {"strength": [[1, 0.0], [3, 0.0]]}
     for name in ("live", "files", "again"):
         for frame in (1, 2, 3):

@@ -246,6 +246,7 @@ def artist(plates: str, server: str, identity: str, out: str) -> Any:
         act()
         scene.render.filepath = os.path.join(out, name, "out.####.exr")
         go(scene)
+        told[f"outputs {name}"] = [socket.name for socket in group.outputs]
         told[name] = [group.node_tree.get("faceplate_record") is not None, [str(f) for f in made.failed.values()]]
     shown = made.groups[scene.name, group.node_tree.name]
     told["settings"] = {name: [list(key) for key in keys] for name, keys in shown.recipe.settings.items()}
