@@ -130,7 +130,16 @@ def build_appearance(textures: list[NDArray[np.float16]]) -> Appearance:
     median = np.full(stack.shape[1:], np.nan, np.float32)
     spread = np.full(stack.shape[1:3], np.nan, np.float32)
     values = stack[:, known]
-    median[known] = np.nanmedian(values, axis=0)
-    spread[known] = 1.4826 * np.nanmedian(np.abs(values - median[known]), axis=0).mean(-1)
+    median[known] = _middle(values)
+    spread[known] = 1.4826 * _middle(np.abs(values - median[known])).mean(-1)
     # The sidecar keeps half floats: the same numbers before and after.
     return Appearance(median.astype(np.float16).astype(np.float32), spread.astype(np.float16).astype(np.float32))
+
+
+def _middle(values: Texture) -> Texture:
+    """Median along the first axis, NaN left out, of (frames, n, 3) that has a number for each texel somewhere."""
+    # numpy's own takes seven times as long; sorting puts NaN last.
+    rising = np.sort(values, axis=0)
+    last = np.isfinite(values).sum(0)[None] - 1
+    low, high = (np.take_along_axis(rising, at, 0)[0] for at in (last // 2, (last + 1) // 2))
+    return np.asarray((low + high) / np.float32(2.0), np.float32)

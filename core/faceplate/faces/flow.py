@@ -9,6 +9,7 @@ from typing import Any
 import cv2
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from . import topology
 from .crop import Roi
@@ -73,9 +74,11 @@ def _levelled(grey: Picture) -> NDArray[np.uint8]:
     """Fine detail at an even contrast: Lucas-Kanade would take light that changes for motion.
 
     Args:
-        grey: (h, w) float32 0..1.
+        grey: (320, 320) float32 0..1.
     """
-    fine = grey - cv2.GaussianBlur(grey, (0, 0), _DETAIL_PX)
+    small = cv2.resize(grey, (CROP // 2, CROP // 2), interpolation=cv2.INTER_AREA)
+    coarse = cv2.resize(cv2.GaussianBlur(small, (0, 0), _DETAIL_PX / 2), (CROP, CROP), interpolation=cv2.INTER_LINEAR)
+    fine = grey - coarse
     power = cv2.boxFilter(fine * fine, -1, (_CONTRAST_PX, _CONTRAST_PX))
     contrast = np.sqrt(np.maximum(power, 0.0)) + _NOISE
     level = fine / contrast * np.float32(40) + np.float32(128)
@@ -131,22 +134,23 @@ def steady(
     affine = np.linalg.solve(basis.T @ (basis * weight[:, None]), (basis * weight[:, None]).T @ flow[face])
     rest = flow[face] - basis @ affine
     # A point that the flow lost follows its neighbours.
-    near = _neighbours() * (weight + 1e-3)
-    near /= near.sum(1, keepdims=True)
+    near, weight = _neighbours(), weight[:, None] + 1e-3
+    total = near @ weight
+    for _ in range(2):
+        rest = near @ (rest * weight) / total
     out = flow.copy()
-    out[face] = basis @ affine + near @ (near @ rest)
+    out[face] = basis @ affine + rest
     return out
 
 
 @cache
-def _neighbours() -> NDArray[np.float64]:
+def _neighbours() -> csr_array:
     """(468, 468), 1 where points share an edge of the skin or are the same."""
     corners = topology.triangles(holes_filled=False)
     matrix = np.eye(topology.FACE_POINTS)
     for a, b in ((0, 1), (1, 2), (2, 0)):
         matrix[corners[:, a], corners[:, b]] = matrix[corners[:, b], corners[:, a]] = 1.0
-    matrix.flags.writeable = False
-    return matrix
+    return csr_array(matrix)
 
 
 def _track(

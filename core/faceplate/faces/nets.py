@@ -58,8 +58,9 @@ def to_input(pictures: Sequence[Picture], card: ModelCard) -> NDArray[np.float32
     """Equal-sized 0..1 pictures (h, w, 3) as one batch (N, 3, h, w), scaled as the card asks."""
     batch = np.empty((len(pictures), 3, *pictures[0].shape[:2]), np.float32)
     for planes, picture in zip(batch, pictures, strict=True):
-        for plane, channel, mean, std in zip(planes, cv2.split(picture), card.mean, card.std, strict=True):
-            np.subtract(channel, np.float32(mean), out=plane)
+        cv2.split(picture, list(planes))
+        for plane, mean, std in zip(planes, card.mean, card.std, strict=True):
+            plane -= np.float32(mean)
             plane /= np.float32(std)
     return batch
 

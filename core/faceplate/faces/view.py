@@ -7,6 +7,7 @@ times every fourth, and so on: at least sixteen pixels are averaged for each of 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any, Protocol
 
@@ -23,12 +24,13 @@ Picture = NDArray[np.float32]
 LINEAR_LIMIT = 4.0
 """Linear values are held within this many times white before averaging, or one specular would shine over its block."""
 
-_OVERVIEW_PX = 640
+_OVERVIEW_PX = 480
 _BAND_PX = 32768
 _MARGIN = 16
-_ALMOST_ONE = 1.25
+_ALMOST_ONE = 1.45
 _EXACT_LEVEL = 2
 _TABLE_SIZE = 65536
+_PIECE = 16384
 
 
 class PlateView(Protocol):
@@ -92,8 +94,15 @@ def _srgb_table() -> NDArray[np.float32]:
 
 def encode_srgb(linear: NDArray[np.floating]) -> Picture:
     """IEC 61966-2-1 encoding of linear light clipped to 0..1, to 1/65535 of linear."""
-    codes = np.clip(linear, 0.0, 1.0) * np.float32(_TABLE_SIZE - 1) + np.float32(0.5)
-    return np.asarray(np.take(_srgb_table(), codes.astype(np.uint16)), np.float32)
+    values = np.ascontiguousarray(linear).reshape(-1)
+    encoded = np.empty(values.shape, np.float32)
+    # In pieces that stay in the processor's cache.
+    for first in range(0, len(values), _PIECE):
+        codes = np.clip(values[first : first + _PIECE], 0.0, 1.0).astype(np.float32)
+        codes *= np.float32(_TABLE_SIZE - 1)
+        codes += np.float32(0.5)
+        np.take(_srgb_table(), codes.astype(np.uint16), out=encoded[first : first + _PIECE], mode="clip")
+    return encoded.reshape(linear.shape)
 
 
 def _halve(rows: Picture) -> Picture:
@@ -209,8 +218,9 @@ class LinearPlateView:
         if level in self._levels and level <= _EXACT_LEVEL:
             return self._levels[level][box.slices(self._extent(level))]
         if level not in self._recent or not self._recent[level][0].contains(box):
-            # The crops of one face lie close together: a little more now serves them all.
-            wide = box.grow(max(box.width, box.height) // _MARGIN).intersect(self._extent(level))
+            # The crops of one face lie close together: from the second on, a little more serves them all.
+            margin = max(box.width, box.height) // _MARGIN if level in self._recent else 0
+            wide = box.grow(margin).intersect(self._extent(level))
             self._recent[level] = self._halved(level, box) or (
                 wide,
                 self._build(level, wide, max(0, level - _EXACT_LEVEL)),
@@ -247,16 +257,22 @@ class LinearPlateView:
         return Box(0, 0, -(-count[0] // blocks), -(-count[1] // blocks))
 
     def _averaged(self, rows: slice, columns: slice, halvings: int) -> Picture:
-        """As `_clean`, averaged over blocks of 2**halvings px, in bands that stay in the processor's cache."""
+        """As `_clean`, averaged over blocks of 2**halvings px."""
         source = self._pixels[rows, columns]
         if halvings == 0:
             return self._clean(source)
+        averaged = self._in_bands(source, halvings, self._within)
+        # NaN spreads over its block. It is rare: looked for afterwards, where there is less to look at.
+        return self._in_bands(source, halvings, self._clean) if np.isnan(averaged.min()) else averaged
+
+    def _in_bands(self, source: Pixels, halvings: int, cleaned: Callable[[Pixels], Picture]) -> Picture:
+        """Averages made piece by piece, so that a piece stays in the processor's cache."""
         height, width = source.shape[:2]
         block = 2**halvings
         out = np.empty((-(-height // block), -(-width // block), 4), np.float32)
         band = max(1, _BAND_PX // (width * block)) * block
         for top in range(0, height, band):
-            part = self._clean(source[top : top + band])
+            part = cleaned(source[top : top + band])
             for _ in range(halvings):
                 part = _halve(part)
             out[top // block : top // block + len(part)] = part
@@ -264,11 +280,11 @@ class LinearPlateView:
 
     def _clean(self, source: Pixels) -> Picture:
         """Pixels finite and within the limit: (h, w, 4) float32, the fourth channel without meaning."""
-        # Four channels throughout: cv2 is then two to four times as fast, and numpy copies whole pixels.
-        values = torch.from_numpy(_copy(source)).float()
-        values = values.nan_to_num_(0.0, self._limit, -self._limit).clamp_(-self._limit, self._limit)
-        picture = values.numpy()
-        return picture if picture.shape[2] == 4 else np.asarray(cv2.cvtColor(picture, cv2.COLOR_RGB2RGBA), np.float32)
+        return _four(_tensor(source).nan_to_num_(0.0, self._limit, -self._limit).clamp_(-self._limit, self._limit))
+
+    def _within(self, source: Pixels) -> Picture:
+        """As `_clean`, but NaN stays."""
+        return _four(_tensor(source).clamp_(-self._limit, self._limit))
 
     def _to_view_light(self, crop: Picture) -> Picture:
         rgb = np.asarray(cv2.transform(cv2.cvtColor(crop, cv2.COLOR_RGBA2RGB), self._matrix), np.float32)
@@ -284,3 +300,13 @@ def _copy(pixels: Pixels) -> NDArray[np.floating[Any]]:
         words: NDArray[np.uint64] = np.array(pixels.view(np.uint64), order="C")
         return words.view(np.float16)
     return np.array(pixels, order="C")
+
+
+def _tensor(pixels: Pixels) -> torch.Tensor:
+    return torch.from_numpy(_copy(pixels)).float()
+
+
+def _four(values: torch.Tensor) -> Picture:
+    # Four channels throughout: cv2 is then two to four times as fast, and numpy copies whole pixels.
+    picture = values.numpy()
+    return picture if picture.shape[2] == 4 else np.asarray(cv2.cvtColor(picture, cv2.COLOR_RGB2RGBA), np.float32)

@@ -119,4 +119,4 @@ def test_reduced_averages_blocks_and_overview_stays_small() -> None:
     blocks = pixels.reshape(16, 4, 24, 4, 3).mean((1, 3))
     np.testing.assert_allclose(view.reduced(2), encode_srgb(blocks), atol=2e-4)
     wide = LinearPlateView(np.zeros((30, 7680, 3), np.float16), Box(0, 0, 7680, 30))
-    assert wide.overview().shape[1] == 640
+    assert wide.overview().shape[1] == 480
