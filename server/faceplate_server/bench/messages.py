@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -25,7 +26,8 @@ _ANSWER_MS = 5000
 @contextmanager
 def _echo(folder: Path) -> Iterator[Callable[[], Any]]:
     """A round trip of the same bytes between two processes that have nothing but pyzmq."""
-    address = f"ipc://{folder / 'echo.sock'}"
+    path = folder / f"echo-{os.getpid()}.sock"
+    address = f"ipc://{path}"
     child = subprocess.Popen([sys.executable, "-m", f"{__package__}.echo", address])
     context = zmq.Context()
     dealer = context.socket(zmq.DEALER)
@@ -47,6 +49,7 @@ def _echo(folder: Path) -> Iterator[Callable[[], Any]]:
         context.term()
         child.kill()
         child.wait()
+        path.unlink(missing_ok=True)
 
 
 def round_trip(client: Client, folder: Path) -> Figures:

@@ -85,7 +85,7 @@ def run_bench(bench: Workbench, folder: Path, device: str) -> Iterator[tuple[str
         ResourceError: the server does not start.
     """
     with own_server(device) as place, Client(lambda: find(place), "bench") as client:
-        yield "control message over ipc, there and back", round_trip(client, folder)
+        yield "control message over ipc, there and back", round_trip(client, place.folder)
         for width, height, kind, name in (
             (1920, 1080, FrameType.FLOAT, "float"),
             (4096, 2160, FrameType.HALF, "half"),

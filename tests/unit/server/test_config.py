@@ -61,6 +61,8 @@ def test_the_readme_lists_every_key_with_its_default() -> None:
         plain = dict if spec.metadata["pairs"] else list
         default = plain(spec.default) if isinstance(spec.default, tuple) else spec.default
         shown = str(default).replace("'", '"') if not isinstance(default, str) else f'"{default}"'
+        shown = shown.lower() if isinstance(default, bool) else shown
+        shown = shown.lower() if isinstance(default, bool) else shown
         assert listed.get(spec.name) == f"`{shown}`", spec.name
 
 
