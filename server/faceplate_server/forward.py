@@ -37,7 +37,8 @@ _FRAME_AGAIN_S, _SHOT_AGAIN_S = 15.0, 120.0
 """How long a job waits for a lost connection to come back, before it is given up: somebody waits for a frame."""
 _LAST_WORDS_S = 10.0
 """How long a cancelled range waits for the frames that were at work."""
-_BUSY_S = 10.0
+_BUSY_S, _BUSY_PAUSE_S = 20.0, 0.5
+"""How long a job that is sent again waits for its first try to let go of the output, on storage that both see."""
 
 Tell = Callable[[Job, Any], None]
 
@@ -93,13 +94,20 @@ class Forward:
     def _twice(self) -> Any:
         """A job whose connection was cut is sent once more: frames have no effect before their end, ranges go on."""
         try:
-            return self._once(self._patience, again=False)
+            return self._once(self._patience)
         except LinkLost:
             self.job.token.check()
             log.warning("job %s of %s is sent again: the connection was lost", self.job.id, self.job.client)
+        frame = isinstance(self.job.message, wire.SubmitFrame)
+        busy_until = time.monotonic() + _BUSY_S
         try:
-            frame = isinstance(self.job.message, wire.SubmitFrame)
-            return self._once(_FRAME_AGAIN_S if frame else _SHOT_AGAIN_S, again=True)
+            while True:
+                end = self._once(_FRAME_AGAIN_S if frame else _SHOT_AGAIN_S)
+                busy = isinstance(end, wire.Error) and end.type == OutputBusyError.__name__
+                if not busy or time.monotonic() > busy_until:
+                    return end
+                self.job.token.check()
+                time.sleep(_BUSY_PAUSE_S)  # the first try still ends there
         except LinkLost:
             self.job.token.check()
             raise ResourceError(
@@ -107,11 +115,11 @@ class Forward:
                 hint="send the job again: finished frames of a range are kept",
             ) from None
 
-    def _once(self, patience: float, *, again: bool) -> Any:
-        identifier = f"{secrets.token_hex(6)}"
+    def _once(self, patience: float) -> Any:
+        identifier = secrets.token_hex(6)
         channel = self._line.channel(identifier, patience, lambda: self.job.token.is_cancelled)
         try:
-            return _Attempt(self, channel, identifier, again=again).run()
+            return _Attempt(self, channel, identifier).run()
         finally:
             channel.close()
 
@@ -212,13 +220,11 @@ class Forward:
 class _Attempt:
     """One try of a job over one connection."""
 
-    def __init__(self, forward: Forward, channel: Channel, identifier: str, *, again: bool) -> None:
+    def __init__(self, forward: Forward, channel: Channel, identifier: str) -> None:
         self._forward = forward
         self._job = forward.job
         self._channel = channel
         self._id = identifier
-        self._again = again
-        self._busy_until = time.monotonic() + _BUSY_S if again else 0.0
         self._parcel = forward.pack()
         self._frames: dict[int, tuple[Sink, bytearray]] = {}
         self._files: dict[int, _Arriving] = {}
@@ -342,8 +348,6 @@ class _Attempt:
         job = self._job
         self._begun = True
         if isinstance(message, wire.Error):
-            if self._again and message.type == OutputBusyError.__name__ and time.monotonic() < self._busy_until:
-                raise LinkLost  # the first try still ends there
             return dataclasses.replace(message, id=job.id)
         if isinstance(message, wire.FrameResult):
             return self._frame_result(message)

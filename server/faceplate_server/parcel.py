@@ -7,7 +7,6 @@ is guessed: a shared file is compared by size and hash, and a job whose files ca
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
@@ -28,11 +27,10 @@ from faceplate_client import wire
 
 from . import link
 from .errors import Refused
-from .rewrite import SENT, PathMap, rewritten
+from .rewrite import SENT, PathMap, is_frame_of, rewritten
 from .roots import Roots
 
 _MOST_NAMES = link.MOST_FILES
-_NUMBER = re.compile(r"-?[0-9]{1,18}")
 
 
 @dataclass(eq=False)
@@ -78,7 +76,7 @@ class Parcel:
         """
         path = Path(here(name))
         asked = any(path == one or path.is_relative_to(one) for one in self.back)
-        if not asked and not (self.frames_back and _is_frame_of(self.frames_back, path)):
+        if not asked and not (self.frames_back and is_frame_of(self.frames_back, path)):
             raise Refused("forbidden_path", f"the team server sends {path}, which the job does not make")
         return roots.check(path)
 
@@ -278,11 +276,6 @@ class _Packing:
                 hint="move the shot into a folder of its own, or use shared storage ([paths])",
             )
         self._parcel.listings[there(folder)] = names
-
-
-def _is_frame_of(pattern: str, path: Path) -> bool:
-    """Whether a path is one frame of an output pattern."""
-    return any(output_path(pattern, int(number)) == path for number in _NUMBER.findall(path.name))
 
 
 def _file_of(reference: wire.FileRef) -> Path:

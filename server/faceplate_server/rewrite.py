@@ -6,8 +6,10 @@ import dataclasses
 import json
 import re
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
+from faceplate.media.sequence import is_pattern, output_path
 from faceplate_client import wire
 
 SENT = "/@sent"
@@ -15,6 +17,7 @@ SENT = "/@sent"
 FRAME, ROOM = 1, 2
 """`generation` of a slot that stands for the n-th frame, or the n-th room, of a `job` head."""
 
+_NUMBER = re.compile(r"-?[0-9]{1,18}")
 Paths = Callable[[str], str]
 Slots = Callable[[wire.SlotRef], wire.SlotRef]
 _PATHS = ("plate", "output", "source", "faces", "sidecar", "pictures")
@@ -84,3 +87,10 @@ class PathMap:
 def _json(text: str) -> bytes:
     """Text as it stands inside a JSON string of the wire."""
     return json.dumps(text)[1:-1].encode("ascii")
+
+
+def is_frame_of(pattern: str, path: Path) -> bool:
+    """Whether a path is one frame of an output pattern, or the lone output itself."""
+    if not is_pattern(pattern):
+        return Path(pattern) == path
+    return any(output_path(pattern, int(number)) == path for number in _NUMBER.findall(path.name))

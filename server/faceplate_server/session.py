@@ -30,7 +30,7 @@ from faceplate_client.slot_header import pack_header
 from . import link
 from .errors import Refused, to_message
 from .keys import TeamClient
-from .rewrite import FRAME, ROOM, SENT, rewritten
+from .rewrite import FRAME, ROOM, SENT, is_frame_of, rewritten
 from .rooms import Room, RoomPool, read_header
 from .roots import Roots
 from .spool import Spool
@@ -269,13 +269,23 @@ class Session:
             self._tree.remove(path)
         for path, content, _, kind in job.head["files"]:
             self._tree.place(path, content, kind)
+        self._make_room(job)
+        inner = rewritten(job.message, self._path, lambda slot: self._room(job, slot).hand_over())
+        self._ask(dataclasses.replace(inner, id=job.inner))
+
+    def _make_room(self, job: TeamJob) -> None:
+        """Folders for what the job makes, without links of earlier jobs, which may have read what this one writes."""
+        brought = [path for path, *_ in job.head["files"]]
         for name in ("output", "sidecar", "pictures"):
             path = getattr(job.message, name, None)
             pattern = path.pattern if isinstance(path, wire.FileRef) else path
-            if isinstance(pattern, str) and pattern.startswith(SENT + "/"):
-                self._tree.inside(pattern[len(SENT) :]).parent.mkdir(parents=True, exist_ok=True)
-        inner = rewritten(job.message, self._path, lambda slot: self._room(job, slot).hand_over())
-        self._ask(dataclasses.replace(inner, id=job.inner))
+            if not isinstance(pattern, str) or not pattern.startswith(SENT + "/"):
+                continue
+            target = os.fspath(self._tree.inside(pattern[len(SENT) :]))
+            Path(target).parent.mkdir(parents=True, exist_ok=True)
+            self._tree.clear(Path(target).parent, partial(is_frame_of, target), brought)
+            for folder in (Path(target), job_folder(target)):
+                self._tree.clear(folder, lambda _: True, brought)
 
     def _room(self, job: TeamJob, slot: wire.SlotRef) -> Room:
         rooms = {FRAME: job.frames, ROOM: job.rooms}.get(slot.generation, [])

@@ -173,6 +173,21 @@ class Tree:
         if target.is_symlink() or target.is_file():
             target.unlink()
 
+    def clear(self, folder: Path, names: Callable[[Path], bool], keep: Iterable[str]) -> None:
+        """Remove links where a job will write: it would write through them into a content.
+
+        Args:
+            folder: of this tree, with all below it.
+            names: says which files the job may write.
+            keep: paths that the job brings itself.
+        """
+        kept = {self.inside(path) for path in keep}
+        for top, _, files in os.walk(folder):
+            for name in files:
+                path = Path(top) / name
+                if path.is_symlink() and path not in kept and names(path):
+                    path.unlink()
+
     def keep_only(self, folder: str, names: Iterable[str]) -> None:
         """Forget the files of a folder that the client has no more."""
         place, known = self.inside(folder), set(names)

@@ -163,6 +163,7 @@ class Outbox:
                 lane.popleft()
                 if not lane:
                     del self._lanes[job]
+                    self._urgent.discard(job)
         if mine and isinstance(item, Source):
             item.done()
 

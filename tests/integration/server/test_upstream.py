@@ -143,6 +143,20 @@ def test_a_folder_that_is_another_one_there_is_told(team: Team, shot: str, ident
     assert "faceplate keys allow carl" in refused.value.hint
 
 
+def test_what_one_job_read_another_may_write(anna: Running, shot: str, identity: Path, tmp_path: Path) -> None:
+    first, second = tmp_path / "1" / "o.####.exr", tmp_path / "2" / "o.####.exr"
+    submit(anna, shot, first, identity)
+    once = outputs(first.parent)
+    submit(anna, str(first), second, identity)
+    chained = outputs(second.parent)
+    submit(anna, shot, first, identity, settings={"strength": ((0, 0.5),)})
+    assert {name for name, data in outputs(first.parent).items() if data != once[name]} == set(once)
+    submit(anna, shot, first, identity)
+    assert outputs(first.parent) == once
+    assert dict(submit(anna, str(first), second, identity).counts) == {"kept": 6}  # type: ignore[union-attr]
+    assert outputs(second.parent) == chained
+
+
 def test_status_says_where_the_work_is_done(team: Team, anna: Running, cli: Cli) -> None:
     with anna.client() as client:
         (device,) = client.welcome.devices
