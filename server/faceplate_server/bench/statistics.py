@@ -11,6 +11,9 @@ Figures = Mapping[str, Any]
 
 median = statistics.median
 
+QUIET = 10
+"""Percentile that stands for a machine with nothing else to do, where others work on it too."""
+
 
 def seconds_of(work: Callable[[], object]) -> float:
     """Wall time of one call."""

@@ -10,7 +10,7 @@ from faceplate_client import Client, FrameHeader, Ring, wire
 from faceplate_client.slot_header import FrameType
 from faceplate_client.slots import as_array
 
-from .statistics import Figures, median, seconds_of
+from .statistics import QUIET, Figures, median, percentile, seconds_of
 
 _RUNS = 40
 _WARM = 6
@@ -83,11 +83,15 @@ def transfer(client: Client, folder: Any, width: int, height: int, kind: FrameTy
         if trip.back.tobytes() != trip.pixels.tobytes():
             raise AssertionError("the null engine changed a frame")
         client.release(ring)
-    copies, own, other = (median(column) for column in zip(*rows, strict=True))
+    columns = list(zip(*rows, strict=True))
+    copies, own, other = (median(column) for column in columns)
+    quiet_copies, quiet_own, quiet_other = (percentile(column, QUIET) for column in columns)
     return {
         "two copies, ms": round(1e3 * copies, 2),
         "result in the plate's slot, ms": round(1e3 * own, 2),
         "result in another slot, ms": round(1e3 * other, 2),
         "plate's slot / two copies": round(own / copies, 2),
         "another slot / two copies": round(other / copies, 2),
+        "plate's slot / two copies, least disturbed tenth": round(quiet_own / quiet_copies, 2),
+        "another slot / two copies, least disturbed tenth": round(quiet_other / quiet_copies, 2),
     }
