@@ -64,6 +64,7 @@ class Composite:
         if result.st is not None:
             known = (result.st > 0).any(0)
             self.st[:, rows, columns] = torch.where(known, result.st, self.st[:, rows, columns])
+        self.shares = {other: share.clone() for other, share in self.shares.items()}
         for share in self.shares.values():
             share[rows, columns] *= 1.0 - matte
         self.shares.setdefault(name, torch.zeros_like(self.core))[rows, columns] += matte
@@ -75,4 +76,4 @@ class Composite:
         self.core, self.occluder = result.matte_core, result.matte_occluder
         if result.st is not None:
             self.st = result.st
-        self.shares[name] = matte.clone()
+        self.shares[name] = matte

@@ -10,6 +10,9 @@ from collections.abc import Sequence
 
 import torch
 
+_MINUS_ZERO = -(2**31)
+"""The bits of -0 as an integer, which no other float has lower."""
+
 
 def final_matte(
     core: torch.Tensor, occluder: torch.Tensor, holdout: torch.Tensor | None = None, strength: float = 1.0
@@ -27,7 +30,7 @@ def final_matte(
     """
     if strength == 0.0:
         return torch.zeros_like(core)
-    matte = core * (1.0 - occluder)
+    matte = torch.addcmul(core, core, occluder, value=-1.0)
     if holdout is not None:
         matte = matte * (1.0 - torch.nan_to_num(holdout, nan=1.0, posinf=1.0, neginf=0.0).clamp(0.0, 1.0))
     return matte.mul_(strength).clamp_(0.0, 1.0)
@@ -46,14 +49,20 @@ def compose(plate: torch.Tensor, edited: torch.Tensor, matte: torch.Tensor) -> t
         under a partial matte, because there is no way between it and a number.
     """
     blended = torch.lerp(plate, edited, matte.expand_as(plate))  # exact at both ends, for finite values
-    if not _all_finite(plate):
-        blended = torch.where(torch.isfinite(plate), blended, torch.where(matte >= 1.0, edited, plate))
+    if _all_finite(blended) and not _has_minus_zero(plate):
+        return blended
+    blended = torch.where(torch.isfinite(plate), blended, torch.where(matte >= 1.0, edited, plate))
     return torch.where((edited != plate).logical_and_(matte > 0.0), blended, plate)
 
 
 def _all_finite(picture: torch.Tensor) -> bool:
     """A quick look on a CPU; on a GPU False, because asking would make the device wait."""
     return picture.device.type == "cpu" and math.isfinite(picture.sum().item())
+
+
+def _has_minus_zero(picture: torch.Tensor) -> bool:
+    """Whether float32 values include -0, to which adding 0 makes a difference; only for a CPU."""
+    return picture.view(torch.int32).amin().item() == _MINUS_ZERO
 
 
 def element(edited: torch.Tensor, matte: torch.Tensor) -> torch.Tensor:

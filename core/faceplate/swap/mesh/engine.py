@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -30,8 +29,8 @@ from .warp import warp
 _COARSE_FACE = 96.0
 """Face width in samples that the coarse grid keeps at least, where the face has them."""
 _MAX_STEP = 8
-_MARGIN, _WARP_MARGIN = 0.04, 0.25
-"""Plate around the oval that the window holds, fraction of the face's larger side; more where the shape moves it."""
+_MARGIN = 2.0
+"""Plate around the oval, px."""
 _INSET = 0.015
 """Where the matte begins, inside the oval."""
 _SEEN = (0.0, 0.15)
@@ -42,6 +41,7 @@ _JUMP = (9.0, 16.0)
 """UV per face width between neighbouring samples; the map itself stretches by up to 4 where skin is seen at a slant."""
 _OUTSIDE = -0.05
 _WARP_REACH = 0.20
+"""Plate around the oval where the shape moves it, face widths."""
 _LEAST = 1.0 / 512.0
 
 
@@ -122,10 +122,15 @@ class MeshEngine:
         return prepare(identity, self._device)
 
     def window(self, landmarks: Points, settings: SwapSettings) -> Box:
-        """The bounds of the face grown, plate px; more where `shape` moves the plate. The matte ends inside."""
-        low, high = landmarks[: topology.FACE_POINTS, :2].min(0), landmarks[: topology.FACE_POINTS, :2].max(0)
-        margin = (_WARP_MARGIN if settings.shape > 0 else _MARGIN) * float((high - low).max()) + _MAX_STEP
-        return Box(*(math.floor(value - margin) for value in low), *(math.ceil(value + margin) for value in high))
+        """The bounds of the face and a little more, plate px; a lot more where `shape` moves the plate. The matte ends
+        inside.
+        """
+        extent = landmarks[: topology.FACE_POINTS, :2]
+        # in a squeezed picture no side is longer than the face is wide where it is not
+        reach = _WARP_REACH * float(np.ptp(extent, axis=0).max()) if settings.shape > 0 else _MARGIN
+        low, high = _bounds(landmarks, reach, 1.0)
+        high = high + -(high - low) % (2 * _step(_face_px(landmarks, 1.0)))
+        return Box(*low.tolist(), *high.tolist())
 
     def swap(self, crops: Sequence[FaceCrop], prepared: Prepared) -> list[FaceResult]:
         """Replace the face in each crop. See `Engine.swap`.
@@ -202,23 +207,39 @@ def _yaw_fade(yaw_deg: float, settings: SwapSettings) -> float:
     return 1.0 - share * share * (3.0 - 2.0 * share)
 
 
+def _face_px(landmarks: Points, aspect: float) -> float:
+    """`Observation.width_px` in rows."""
+    points = landmarks[: topology.FACE_POINTS, :2] * np.array([aspect, 1.0], np.float32)
+    axis = points[263] - points[33]
+    along = points @ (axis / max(float(np.hypot(*axis)), 1e-6))
+    return float(along.max() - along.min())
+
+
+def _step(face_px: float) -> int:
+    """Of the coarse grid, px."""
+    step = 1
+    while step < _MAX_STEP and face_px / (2 * step) >= _COARSE_FACE:
+        step *= 2
+    return step
+
+
+def _bounds(landmarks: Points, reach: float, aspect: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Corners of the face and `reach` rows around it, px."""
+    points, around = landmarks[: topology.FACE_POINTS, :2], reach / np.array([min(aspect, 1.0), 1.0])
+    low, high = np.floor(points.min(0) - around), np.ceil(points.max(0) + around)
+    return low.astype(np.int64), high.astype(np.int64)
+
+
 def _place(crop: FaceCrop) -> _Place | None:
     """The part of the crop that the face and its surroundings fill; None when it lies outside."""
-    points = crop.landmarks[: topology.FACE_POINTS]
-    axis = (points[263, :2] - points[33, :2]) * [crop.pixel_aspect, 1.0]
-    axis = axis / max(float(np.hypot(*axis)), 1e-6)
-    along = (points[:, :2] * [crop.pixel_aspect, 1.0]) @ axis
-    face_px = float(along.max() - along.min())
-    margin = _WARP_REACH * face_px if crop.settings.shape > 0 else 2.0
-    low = np.floor(points[:, :2].min(0) - margin / np.array([min(crop.pixel_aspect, 1.0), 1.0])).astype(int)
-    high = np.ceil(points[:, :2].max(0) + margin / np.array([min(crop.pixel_aspect, 1.0), 1.0])).astype(int)
+    face_px = _face_px(crop.landmarks, crop.pixel_aspect)
+    step = _step(face_px)
+    reach = _WARP_REACH * face_px if crop.settings.shape > 0 else _MARGIN
+    low, high = _bounds(crop.landmarks, reach, crop.pixel_aspect)
     height, width = crop.view.shape[1:]
     low, high = np.maximum(low, 0), np.minimum(high, [width, height])
     if (high - low < 2).any() or face_px < 4.0:
         return None
-    step = 1
-    while step < _MAX_STEP and face_px / (2 * step) >= _COARSE_FACE:
-        step *= 2
     # whole blocks, where the crop has room, so that all coarse grids share one enlargement
     room = np.minimum(-(high - low) % (2 * step), np.array([width, height]) - high)
     high = high + room
