@@ -46,12 +46,13 @@ def assemble_tracks(
     """
     parts = [(track, part) for track in raw for part in _split(track.faces, cuts)]
     kept = [(track, part) for track, part in parts if _is_long_enough(part, frames, cuts, settings.min_length)]
+    readable = set(frames)
     tracks = []
     for track, part in kept:
         seen = _smooth(part, settings.smoothing, pixel_aspect)
         filled = _fill(seen, settings.max_gap, pixel_aspect)
-        for frame, between in filled.items():
-            track.appearance.add(frame, look(frame, between.landmarks))
+        for frame in sorted(filled.keys() & readable):  # holes and damaged frames are filled too, but cannot be looked at
+            track.appearance.add(frame, look(frame, filled[frame].landmarks))
         ordered = dict(sorted({**seen, **filled}.items()))
         usual = track.appearance.result(frozenset(part))
         found = covers(track.appearance, usual, list(ordered))

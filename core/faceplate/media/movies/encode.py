@@ -208,7 +208,7 @@ def check_written(path: Path, target: Path, made: MovieFormat, stamps: Sequence[
         raise _differs(
             target, f"{upright}, turned by {made.rotation}", f"{facts.width}x{facts.height}, {facts.rotation}"
         )
-    if made.timecode is not None and facts.timecode != made.timecode:
+    if made.timecode is not None and str(facts.timecode) != str(made.timecode):
         raise _differs(target, f"timecode {made.timecode}", str(facts.timecode))
     _check_colour(target, made, movie)
     if heard != sum(sound.values()):
