@@ -89,7 +89,7 @@ class StatusPage:
             return refused(HTTPStatus.NOT_FOUND)
         if rest in _STATIC and request.path != f"/{token}":
             name, kind = _STATIC[rest]
-            return Response(HTTPStatus.OK, _static(name), kind)
+            return Response(HTTPStatus.OK, static_file(name), kind)
         if rest == "state.json":
             state = document(self._board, self._counts.read(), self._sampler.last, self._place.name)
             body = json.dumps(state, ensure_ascii=True, allow_nan=False).encode("ascii")
@@ -111,5 +111,6 @@ class StatusPage:
 
 
 @cache
-def _static(name: str) -> bytes:
+def static_file(name: str) -> bytes:
+    """One of the page's own files."""
     return files(f"{__package__}").joinpath("static", name).read_bytes()

@@ -10,7 +10,9 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
+from collections import Counter
 from collections.abc import Callable
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -22,7 +24,14 @@ from faceplate.errors import SettingError
 from faceplate_client import Client, FrameHeader, Ring, wire
 from faceplate_client.errors import ClientError, ServerError
 from faceplate_server.config import read_config
+from faceplate_server.page.board import Board, NetLine
+from faceplate_server.page.counts import Counts
+from faceplate_server.page.document import document
+from faceplate_server.page.listener import Listener, Request, Response
+from faceplate_server.page.nvml import Gpu
 from faceplate_server.page.places import page_file, read_url, token_file
+from faceplate_server.page.service import static_file
+from faceplate_server.page.system import Sample
 from tests.integration.conftest import Cli
 from tests.integration.server.conftest import Running, running, start_server
 from tests.support.browser import browse, complaints
@@ -166,6 +175,50 @@ def test_a_browser_shows_a_batch_at_work(cli: Cli, identity: Path, tmp_path: Pat
     assert "float32" in page
     assert re.search(r"No temperature, power or clocks of a GPU|°C", page)
     assert re.search(r'role="alert" hidden', page)
+
+
+def test_a_browser_shows_a_gpu_that_is_held_back(tmp_path: Path) -> None:
+    """The page's own files over a state that no machine of ours has."""
+    gpu = Gpu(
+        0, "NVIDIA RTX 6000", "GPU-1", 88, 291.4, 300.0, 1410, 2505, 9001, 99.0, 30_000.0, 49_140.0, ("power limit",)
+    )
+    counts = Counts()
+    board = Board(
+        at=0.0,
+        state="ready",
+        instance="ab12",
+        version="0.1.0",
+        uptime_s=90_000.0,
+        devices=(wire.Device("cuda:0", "cuda", "CUDAExecutionProvider"),),
+        summary="cuda:0 by CUDAExecutionProvider (auto: CUDA is present), 3 frames at once",
+        frames_done=123_456,
+        nets=(NetLine("face_mesh", "cuda:0", "CUDAExecutionProvider", "float32"),),
+        clients=(),
+        jobs=(),
+        job_counts=Counter(),
+        memory_mb=2100.0,
+        warm_mb=2000.0,
+        warm_budget_mb=2048.0,
+        rings=0,
+    )
+    state = document(board, counts.read(), Sample(counts.read().now, 16, 3.2, 4.0, 1e5, 2e5, (gpu,), ""), "cuda1")
+
+    def answer(request: Request) -> Response:
+        if request.path == "/t/state.json":
+            return Response(HTTPStatus.OK, json.dumps(state).encode(), "application/json")
+        name = request.path.removeprefix("/t/") or "page.html"
+        kinds = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
+        return Response(HTTPStatus.OK, static_file(name), kinds[name.rsplit(".", 1)[1]])
+
+    listener = Listener(0, answer)
+    shown = browse(f"http://127.0.0.1:{listener.port}/t/", tmp_path, "--dump-dom", "--virtual-time-budget=2000")
+    listener.close()
+    assert complaints(shown.stderr) == []
+    for text in ("88 °C", "291 W of 300", "1410 MHz of 2505", "9001 MHz", "29.3 GB of 48.0 GB", "99 %", "held back"):
+        assert text in shown.stdout
+    assert re.search(r'<dd class="bad">power limit</dd>', shown.stdout)
+    assert re.search(r'<div class="bar bad">', shown.stdout)  # the warm memory is nearly full
+    assert "Nobody is connected." in shown.stdout
 
 
 def test_a_browser_says_when_the_server_is_gone(tmp_path: Path) -> None:

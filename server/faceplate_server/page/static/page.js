@@ -82,7 +82,7 @@ function tiles(state) {
   const warmest = state.gpus.reduce((most, gpu) => Math.max(most, gpu.temperature_c ?? 0), 0);
   const slow = state.gpus.some((gpu) => gpu.throttled && gpu.throttled.length);
   if (warmest) shown.push(tile("GPU", warmest.toFixed(0), "°C", slow ? "held back" : "at full speed", slow ? "bad" : ""));
-  else shown.push(tile("Processor", digits(state.cpu.used), "cores", `of ${state.cpu.cores}${state.cpu.load === null ? "" : `, machine's load ${digits(state.cpu.load)}`}`));
+  else shown.push(tile("Processor", digits(state.cpu.used), "cores", `of ${state.cpu.cores}${state.cpu.load === null ? "" : ` · load ${digits(state.cpu.load)}`}`));
   const told = state.errors.reduce((sum, one) => sum + one.times, 0);
   shown.push(tile("Errors", String(told), "", state.failed ? `${plural(state.failed, "frame")} failed` : "no frame failed", told ? "bad" : ""));
   put("tiles", ...shown);
@@ -230,7 +230,7 @@ function show(state) {
   errors(state);
   device(state);
   memory(state);
-  const seen = state.nets.map((net) => [net.id, [net.precision, net.device].filter(Boolean).join(" on "), net.provider.replace("ExecutionProvider", "")]);
+  const seen = state.nets.map((net) => [net.id, [net.precision, net.device].filter(Boolean).join(", "), net.provider.replace("ExecutionProvider", "")]);
   table("nets", [["Net"], ["Precision"], ["Provider"]], seen, "None in memory.");
   table("clients", [["Host"], ["Open jobs", "number"]], state.clients.map((one) => [one.name, String(one.jobs)]), "Nobody is connected.");
 }
