@@ -29,7 +29,7 @@ function put(id, ...inside) {
 // Words for numbers
 
 const short = (value) => String(Number(value.toPrecision(3)));
-const digits = (value) => (value >= 100 ? value.toFixed(0) : value >= 10 ? value.toFixed(1) : value.toFixed(2));
+const digits = (value) => (value === 0 ? "0" : value >= 100 ? value.toFixed(0) : value >= 10 ? value.toFixed(1) : value.toFixed(2));
 const milliseconds = (value) => (value >= 1000 ? [digits(value / 1000), "s"] : [digits(value), "ms"]);
 const megabytes = (value) => (value >= 1024 ? [digits(value / 1024), "GB"] : [value.toFixed(0), "MB"]);
 const words = ([value, unit]) => `${value} ${unit}`;
