@@ -24,6 +24,9 @@ NAMES = (
     "yaw_fade_to",
 )
 """Settings of the server, with the same names, ranges and defaults."""
+LAYERS = ("rgba",)
+"""Of results that become strips. The sequencer of Blender 4.2 cannot read EXR files with further layers and ends
+Blender when it meets one; those of 4.5 to 5.2 read them without converting their colour space."""
 
 
 class FaceplateSettings(bpy.types.PropertyGroup):
@@ -120,6 +123,7 @@ def recipe_of(settings: Any, keyed: dict[str, tuple[tuple[int, float], ...]]) ->
     return Recipe(
         assignments=(wire.Assignment(bpy.path.abspath(settings.identity), track),),
         settings={**values, **keyed},
+        layers=LAYERS,
         handles=settings.handles,
         project=settings.project or None,
         commercial=settings.commercial,

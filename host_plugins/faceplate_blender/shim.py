@@ -7,6 +7,7 @@
     left, right       frame_final_start, _end    same       same                  left_handle, right_handle
     left/right_off    frame_offset_start, _end   same       same                  left_handle_offset, right_...
     trim_start/_end   animation_offset_...       same       same                  content_trim_start, _end
+    length            frame_duration             same       same                  content_duration
     F-curves          action.fcurves             same       channel bags          channel bags
     sequencer scene   the context's scene        same       the workspace's       the workspace's
     compositor        scene.node_tree            same       a node group             a node group
@@ -38,6 +39,7 @@ class Api:
     right_off: str = "frame_offset_end"
     trim_start: str = "animation_offset_start"
     trim_end: str = "animation_offset_end"
+    length: str = "frame_duration"
     layered_actions: bool = False
     sequencer_scene: bool = False
     working_space: bool = False
@@ -89,6 +91,7 @@ _5_2 = Api(
     right_off="right_handle_offset",
     trim_start="content_trim_start",
     trim_end="content_trim_end",
+    length="content_duration",
     layered_actions=True,
     sequencer_scene=True,
     working_space=True,

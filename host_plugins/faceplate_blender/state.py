@@ -10,7 +10,7 @@ import bpy.utils.previews
 
 from faceplate_client.host import Progress
 from faceplate_client.outcome import Analysis
-from faceplate_client.task import Task
+from faceplate_client.task import Servers, Task
 
 
 @dataclass
@@ -22,12 +22,14 @@ class State:
         progress: how far it is.
         faces: what Find Faces found, by scene and clip.
         server: what Check said last.
+        servers: which server, over the preferences; for batches.
     """
 
     task: Task[Any] | None = None
     progress: Progress | None = None
     faces: dict[tuple[str, str], Analysis] = field(default_factory=dict)
     server: str = "not checked yet"
+    servers: Servers | None = None
     _pictures: Any = None
 
     def keep_faces(self, scene: str, clip_id: str, found: Analysis) -> None:
@@ -68,7 +70,7 @@ class State:
 
 
 def _name(scene: str, clip_id: str, track: int) -> str:
-    return f"{scene}\0{clip_id}\0{track}"
+    return f"{scene}\n{clip_id}\n{track}"
 
 
 STATE = State()

@@ -113,7 +113,7 @@ class Reader:
         offset = int(getattr(strip, api.trim_start))
         if strip.type == "MOVIE":
             path = self.absolute(strip.filepath)
-            length = strip.frame_duration + offset + int(getattr(strip, api.trim_end))
+            length = getattr(strip, api.length) + offset + int(getattr(strip, api.trim_end))
             return _within(path, Span(1, max(length, 1)), Span(first, last).moved(1 + offset - start))
         folder = self.absolute(strip.directory)
         names = [element.filename for element in strip.elements]

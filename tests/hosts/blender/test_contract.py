@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -26,15 +27,17 @@ EVERYWHERE = (
     "about",
     "clips_are_told_as_they_are",
     "apply_gives_the_command_lines_bytes_in_place",
-    "remove_restores_exactly",
     "one_undo_takes_it_all_back",
-    "handles_are_made_and_not_shown",
     "refresh_follows_a_trim",
     "a_retimed_clip_is_baked_first",
     "a_range_covers_its_frames_alone",
-    "a_worker_never_touches_the_host",
 )
-"""What Blender's versions could do differently; the rest is the same code on the same words, and runs in `ALL_IN`."""
+"""What Blender's versions could do differently and no other test here shows; the rest is the same code on the same words.
+FACEPLATE_BPY_WHOLE_CONTRACT=1 runs all of it in each version."""
+
+
+def runs_all(blender: Blender) -> bool:
+    return blender.version == ALL_IN or os.environ.get("FACEPLATE_BPY_WHOLE_CONTRACT") == "1"
 
 
 @pytest.fixture(scope="session")
@@ -72,7 +75,7 @@ def test_contract(
     reference: str,
     identity: Path,  # noqa: F811
 ) -> None:
-    names = [name for name in CHECKS if name not in KILLS and (blender.version == ALL_IN or name in EVERYWHERE)]
+    names = [name for name in CHECKS if name not in KILLS and (runs_all(blender) or name in EVERYWHERE)]
     facts = {"original": original, "reference": reference, "identity": str(identity)}
     passed(blender, names, server, tmp_path, False, **facts)
 
@@ -85,6 +88,8 @@ def test_a_server_that_dies(
     reference: str,
     identity: Path,  # noqa: F811
 ) -> None:
+    if not runs_all(blender):
+        pytest.skip(f"this part of the contract suite runs in {ALL_IN}")
     server = own_server()
     facts = {"original": original, "reference": reference, "identity": str(identity)}
     try:

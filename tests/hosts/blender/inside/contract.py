@@ -11,6 +11,7 @@ from typing import Any
 
 import bpy
 import scenes
+
 from faceplate_blender.host import BlenderHost
 from faceplate_client.connection import Place
 from faceplate_client.frame_maths import Span
