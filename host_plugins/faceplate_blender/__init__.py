@@ -2,7 +2,7 @@
 """Faceplate in Blender: face replacement for strips and, through its modules, the compositor and the clip editor.
 
 What imports what: `host.py`, `baking.py` and `compositor.py` alone read and change Blender's data (`bpy.data`,
-`bpy.ops`); `shim.py`, `colours.py`, `strips.py`, `placing.py` and `nodes.py` import nothing of Blender and work on what
+`bpy.ops`); `shim.py`, `colours.py`, `strips.py`, `placing.py`, `nodes.py` and `render_state.py` import nothing of Blender and work on what
 they are given; `live.py` sits in Blender's handlers; the other modules define what Blender asks for as classes
 (preferences, properties, operators, panels) and hand on to `faceplate_client`.
 """

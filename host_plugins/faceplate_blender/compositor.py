@@ -12,6 +12,7 @@ import json
 import os
 from array import array
 from collections.abc import Generator
+from dataclasses import replace
 from typing import Any
 
 import bpy
@@ -20,11 +21,13 @@ from faceplate_client import slate
 from faceplate_client.errors import BadClip, CannotDo, ClipGone, FramesMissing, PlaceFailed
 from faceplate_client.frame_maths import Span
 from faceplate_client.host import Clip, Feature, HostAbout, Placed, PlaceMode, Result, Scope, Tag
+from faceplate_client.job_record import Recipe
 from faceplate_client.slot_header import FrameHeader, FrameType
 
 from . import colours, nodes
 from .host import BlenderHost, working_space
 from .placing import file_of
+from .settings import recipe_of
 from .shim import Api
 from .strips import BATCH, JOB, RECORD, UNDO
 
@@ -80,9 +83,15 @@ class CompositorHost(BlenderHost):
         """Ids of the selected groups."""
         return frozenset(nodes.clip_id(node.node_tree) for node in self._groups() if node.select)
 
-    def settings(self, clip_id: str) -> Any:
-        """What the artist set for a group."""
-        return self._group(clip_id).node_tree.faceplate
+    def recipe(self, clip_id: str) -> Recipe:
+        """What the artist set for a group; with all layers, which the compositor can use.
+
+        Raises:
+            ClipGone: it is not in the compositor any more.
+            BadClip: no identity is chosen.
+        """
+        settings = self._group(clip_id).node_tree.faceplate
+        return replace(recipe_of(settings, self.keyed_settings(clip_id)), layers=())
 
     def keyed_settings(self, clip_id: str = "") -> dict[str, tuple[tuple[int, float], ...]]:
         """Values of a group's animated settings, by timeline frame of the scene."""

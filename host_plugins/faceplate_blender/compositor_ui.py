@@ -23,7 +23,7 @@ from .compositor import CompositorHost
 from .live import Effects, Handlers
 from .operators import Action, ClipsWorking, said
 from .panels import CATEGORY, draw_settings, draw_work, invoking
-from .settings import FaceplateSettings, recipe_of
+from .settings import FaceplateSettings
 from .state import STATE
 from .strips import RECORD
 
@@ -38,10 +38,12 @@ def live_recipe(scene: Any, tree: Any) -> Recipe | None:
     """
     if not tree.faceplate_live or RECORD in tree:
         return None
-    return recipe_of(tree.faceplate, CompositorHost(scene.name).keyed_settings(nodes.clip_id(tree)))
+    return CompositorHost(scene.name).recipe(nodes.clip_id(tree))
 
 
 def _servers() -> Servers:
+    if STATE.servers is not None:
+        return STATE.servers
     servers: Servers = preferences.of(bpy.context).servers()
     return servers
 
@@ -109,7 +111,7 @@ class FACEPLATE_OT_process_range(ClipsWorking, bpy.types.Operator):
         clips = host.clips(Scope.SELECTED)
         if not clips:
             raise NoClips("no Faceplate group is selected", hint="select one in the compositor")
-        recipes = [recipe_of(host.settings(clip.id), host.keyed_settings(clip.id)) for clip in clips]
+        recipes = [host.recipe(clip.id) for clip in clips]
         placed = {one.clip_id: one for one in host.results()}
 
         def process(session: Session) -> BatchOutcome:

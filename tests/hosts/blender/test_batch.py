@@ -1,0 +1,162 @@
+"""`faceplate render-blend` with real Blenders, and its script: baked, rendered, killed, run again."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import OpenEXR
+import pytest
+
+from faceplate.cli.main import main
+from tests.hosts.blender.conftest import Blender, _clean
+from tests.hosts.blender.test_host import read
+from tests.hosts.blender.test_live import is_slate
+from tests.integration.conftest import SMALL, identity, small_plate  # noqa: F401 - fixtures
+from tests.integration.server.conftest import Running
+
+FRAMES = 3
+SPACE = "lin_rec709_scene"
+
+
+@pytest.fixture(scope="module")
+def shot(small_plate: str, identity: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:  # noqa: F811
+    """A plate with a face, and what the command line makes of it."""
+    folder = tmp_path_factory.mktemp("shot ä")
+    plates, results = folder / "plates", folder / "results"
+    plates.mkdir()
+    for path in sorted(Path(small_plate).parent.glob("*.exr"))[:FRAMES]:
+        shutil.copyfile(path, plates / f"pl ä.{path.name.split('.')[-2]}.exr")
+    words = ["apply", plates / "pl ä.####.exr", "--identity", identity, "-o", results / "r.####.exr"]
+    assert main([str(word) for word in (*words, "--input-space", SPACE, "--layers", "rgba")]) == 0
+    return {"plates": plates, "results": results, "identity": identity}
+
+
+def words_for(blender: Blender, server: Running, file: Path, *words: object) -> list[str]:
+    command = [sys.executable, "-m", "faceplate", "render-blend", file, "--python", blender.python]
+    return [str(word) for word in (*command, "--server-folder", server.place.folder, "--json", *words)]
+
+
+def run(blender: Blender, server: Running, file: Path, *words: object) -> tuple[int, list[dict[str, Any]], str]:
+    done = subprocess.run(
+        words_for(blender, server, file, *words), capture_output=True, text=True, timeout=300, env=_clean()
+    )
+    return done.returncode, [json.loads(line) for line in done.stdout.splitlines()], done.stderr
+
+
+def same(rendered: Path, result: Path) -> None:
+    with OpenEXR.File(str(result)) as opened:
+        theirs = np.asarray(opened.channels()["RGB"].pixels)
+    ours = read(rendered)
+    np.testing.assert_array_equal(ours[..., :3], theirs[..., :3].astype(np.float32))
+
+
+def test_a_marked_strip_is_made_and_the_timeline_rendered(
+    blender: Blender, server: Running, shot: dict[str, Path], tmp_path: Path
+) -> None:
+    file, out = tmp_path / "é" / "shot 1.blend", tmp_path / "out ö"
+    blender.run("timeline", "save", plates=shot["plates"], identity=shot["identity"], file=file)
+    before = file.read_bytes()
+    code, events, errors = run(blender, server, file, "-o", out)
+    assert (code, events[-1]["event"]) == (0, "end"), errors
+    scene = events[-1]["scenes"][0]
+    assert (scene["done"], scene["kept"], scene["failed"]) == ("1-3", "", {})
+    assert [clip["state"] for clip in scene["clips"]["clips"]] == ["done"]
+    frames = sorted(out.glob("Scene.*.exr"))
+    assert [path.name for path in frames] == [f"Scene.{frame:04d}.exr" for frame in (1, 2, 3)]
+    for path, result in zip(frames, sorted(shot["results"].glob("r.*.exr")), strict=True):
+        same(path, result)
+    assert file.read_bytes() == before
+    assert json.loads((out / "render.report.json").read_text("utf-8"))["exit_code"] == 0
+
+    # a second run does nothing; one whose frame is gone renders that; a damaged plate fails its frame alone
+    stamps = {path.name: path.stat().st_mtime_ns for path in frames}
+    frames[1].unlink()
+    code, events, errors = run(blender, server, file, "-o", out)
+    scene = events[-1]["scenes"][0]
+    assert (code, scene["done"], scene["kept"]) == (0, "2", "1,3"), errors
+    same(frames[1], shot["results"] / "r.1002.exr")
+    assert {p.name: p.stat().st_mtime_ns for p in (frames[0], frames[2])} == {
+        name: stamp for name, stamp in stamps.items() if name != frames[1].name
+    }
+    results = list((file.parent / "faceplate").rglob("v*"))
+    assert [path.name for path in results if path.is_dir()] == ["v001"]
+
+
+def test_a_live_group_whose_plate_is_damaged(
+    blender: Blender, server: Running, shot: dict[str, Path], tmp_path: Path
+) -> None:
+    plates, file, out = tmp_path / "plates", tmp_path / "live.blend", tmp_path / "out" / "f.####.exr"
+    shutil.copytree(shot["plates"], plates)
+    blender.run("timeline", "save", plates=plates, identity=shot["identity"], file=file, grouped=True)
+    damaged = sorted(plates.glob("*.exr"))[1]
+    whole = damaged.read_bytes()
+    damaged.write_bytes(whole[: len(whole) // 2])
+    code, events, errors = run(blender, server, file, "-o", out)
+    scene = events[-1]["scenes"][0]
+    assert (code, scene["done"], list(scene["failed"])) == (1, "1,3", ["2"]), errors
+    assert damaged.name in scene["failed"]["2"]
+    assert is_slate(read(out.with_name("f.0002.exr")))
+    damaged.write_bytes(whole)
+    code, events, errors = run(blender, server, file, "-o", out)
+    scene = events[-1]["scenes"][0]
+    assert (code, scene["failed"]) == (0, {}), errors
+    assert not is_slate(read(out.with_name("f.0002.exr")))
+
+
+def test_killed_and_run_again(blender: Blender, server: Running, shot: dict[str, Path], tmp_path: Path) -> None:
+    file, out = tmp_path / "shot.blend", tmp_path / "out"
+    blender.run("timeline", "save", plates=shot["plates"], identity=shot["identity"], file=file)
+    words = words_for(blender, server, file, "-o", out)
+    child = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=_clean(), start_new_session=True)
+    assert child.stdout is not None
+    for line in child.stdout:
+        if json.loads(line)["event"] == "frame":
+            os.killpg(child.pid, signal.SIGKILL)
+            break
+    child.wait()
+    time.sleep(0.2)
+    assert len(list(out.glob("Scene.*.exr"))) < FRAMES
+    code, events, errors = run(blender, server, file, "-o", out)
+    scene = events[-1]["scenes"][0]
+    assert (code, scene["kept"]) == (0, "1"), errors
+    for path, result in zip(sorted(out.glob("Scene.*.exr")), sorted(shot["results"].glob("r.*.exr")), strict=True):
+        same(path, result)
+    assert not [path for path in out.iterdir() if path.name.startswith(".")]
+
+
+def test_bad_input(blender: Blender, server: Running, shot: dict[str, Path], tmp_path: Path) -> None:
+    file = tmp_path / "shot.blend"
+    blender.run("timeline", "save", plates=shot["plates"], identity=shot["identity"], file=file)
+    for words, named in (
+        (("--scene", "Nope"), "Nope"),
+        (("--frames", "ten"), "ten"),
+        (("-o", tmp_path / "one.exr"), "one.exr"),
+    ):
+        code, events, errors = run(blender, server, file, *words)
+        assert (code, events[-1]["event"]) == (2, "error")
+        assert named in errors
+        assert "hint:" in errors
+        assert "Traceback" not in errors
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / ".faceplate-render-lock").write_text(str(os.getpid()), "utf-8")
+    code, _, errors = run(blender, server, file, "-o", other)
+    assert (code, "another process renders into" in errors) == (2, True)
+    (other / ".faceplate-render-lock").write_text("4194303", "utf-8")  # of a process that is gone
+    assert run(blender, server, file, "-o", other, "--frames", "1")[0] == 0
+    shutil.rmtree(other)
+    shutil.rmtree(tmp_path / "faceplate")
+    broken = tmp_path / "broken.blend"
+    broken.write_bytes(b"BLENDER-nothing")
+    code, events, errors = run(blender, server, broken)
+    assert (code, events[-1]["type"]) == (2, "BadFile")
+    assert not list(tmp_path.glob("**/*.exr"))
