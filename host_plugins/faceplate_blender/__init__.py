@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Faceplate in Blender: face replacement for strips and, through its modules, the compositor and the clip editor.
 
-What imports what: `host.py`, `baking.py`, `compositor.py` and `batch.py` alone read and change Blender's data (`bpy.data`,
-`bpy.ops`); `shim.py`, `colours.py`, `strips.py`, `placing.py`, `nodes.py` and `render_state.py` import nothing of
-Blender and work on what they are given; `live.py` sits in Blender's handlers; the other modules define what Blender asks
-for as classes (preferences, properties, operators, panels) and hand on to `faceplate_client`.
+What imports what: `host.py`, `baking.py`, `compositor.py` and `batch.py` alone read and change Blender's data
+(`bpy.data`, `bpy.ops`); `shim.py`, `colours.py`, `strips.py`, `placing.py`, `nodes.py` and `render_state.py` import
+nothing of Blender and work on what they are given; `live.py` sits in Blender's handlers; the other modules define what
+Blender asks for as classes (preferences, properties, operators, panels) and hand on to `faceplate_client`.
 """
 
 from __future__ import annotations
