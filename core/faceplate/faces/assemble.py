@@ -51,7 +51,7 @@ def assemble_tracks(
     for track, part in kept:
         seen = _smooth(part, settings.smoothing, pixel_aspect)
         filled = _fill(seen, settings.max_gap, pixel_aspect)
-        for frame in sorted(filled.keys() & readable):  # holes and damaged frames are filled too, but cannot be looked at
+        for frame in sorted(filled.keys() & readable):  # no hole, no damaged frame
             track.appearance.add(frame, look(frame, filled[frame].landmarks))
         ordered = dict(sorted({**seen, **filled}.items()))
         usual = track.appearance.result(frozenset(part))

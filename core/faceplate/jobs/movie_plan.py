@@ -176,9 +176,9 @@ def _format(
     display = plate.first.display_window
     turned = facts is not None and facts.rotation % 180 != 0
     width, height = (display.height, display.width) if turned else (display.width, display.height)
-    coding = coding_for(codec, layout, colour, height)
+    coding = coding_for(codec, layout, colour)
     tags = dataclasses.replace(colour.written, range=2 if coding.full_range else 1)
-    if (layout.model == "rgb") != (tags.matrix == 0):
+    if coding.matrix != colour.coding.matrix:
         tags = dataclasses.replace(tags, matrix=MATRIX_POINTS[coding.matrix])
     aspect = Fraction(plate.first.pixel_aspect).limit_denominator(10_000)
     metadata = {} if facts is None else facts.metadata
@@ -191,6 +191,7 @@ def _format(
         height=height,
         rate=times.rate,
         time_base=times.base,
+        frames=len(times.shown),
         rotation=facts.rotation if facts else 0,
         pixel_aspect=1 / aspect if turned else aspect,
         timecode=times.timecode,

@@ -7,7 +7,6 @@ libx264 and libx265 in the installed FFmpeg.
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -32,6 +31,7 @@ class MovieCodec:
         options: of the encoder.
         keeps_range: whether a file tells full range from limited; else YCbCr is written limited.
         alpha: whether it can hold alpha.
+        only_bt709: whether its pictures always say that their matrix is BT.709's, so that they have to be.
     """
 
     name: str
@@ -41,6 +41,7 @@ class MovieCodec:
     options: Mapping[str, str]
     keeps_range: bool = False
     alpha: bool = False
+    only_bt709: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "options", MappingProxyType(dict(self.options)))
@@ -61,12 +62,15 @@ _ALL = (
         {"profile": "4444xq", "alpha_bits": "16"},
         alpha=True,
     ),
-    MovieCodec("dnxhr_hqx", "DNxHR HQX", "dnxhd", (".mov", ".mxf"), {"profile": "dnxhr_hqx"}),
-    MovieCodec("dnxhr_444", "DNxHR 444", "dnxhd", (".mov", ".mxf"), {"profile": "dnxhr_444"}),
+    MovieCodec("dnxhr_hqx", "DNxHR HQX", "dnxhd", (".mov", ".mxf"), {"profile": "dnxhr_hqx"}, only_bt709=True),
+    MovieCodec("dnxhr_444", "DNxHR 444", "dnxhd", (".mov", ".mxf"), {"profile": "dnxhr_444"}, only_bt709=True),
     MovieCodec("ffv1", "FFV1", "ffv1", (".mkv",), {"level": "3", "g": "1", "slices": "4", "slicecrc": "1"}, True, True),
     MovieCodec("h264", "H.264 10 bit", "libx264", _DELIVERY, {"preset": "medium", "crf": "12", "threads": "4"}, True),
     MovieCodec("h265", "H.265 10 bit", "libx265", _DELIVERY, {"preset": "medium", "crf": "12"}, True),
 )
+_SHORT = 8
+"""Seen with libx265: movies shorter than its look-ahead get decoding times out of uninitialised memory."""
+
 CODECS: Mapping[str, MovieCodec] = MappingProxyType({codec.name: codec for codec in _ALL})
 """By name."""
 
@@ -176,31 +180,42 @@ def _ffv1(source: Layout | None, letter: str) -> str:
     return name if name in known else f"yuv{letter}444p{'16le' if bits > 12 else order}"
 
 
-def coding_for(codec: MovieCodec, target: Layout, colour: MovieColour, height: int) -> Coding:
+def coding_for(codec: MovieCodec, target: Layout, colour: MovieColour) -> Coding:
     """The coding to write: the source's where the codec can say it.
 
     Args:
         codec: to write.
         target: layout to write.
-        colour: of the plate's codes.
-        height: of the raster, which decides the matrix of a plate that had none.
+        colour: of the plate's codes; where they had no matrix, the primaries decide.
     """
     source = colour.coding
     if target.model == "rgb":
         return Coding("rgb", source.full_range if source.matrix == "rgb" else True)
     matrix: Matrix = source.matrix
-    if matrix == "rgb":
-        matrix = "bt2020" if colour.primaries == "bt2020" else "bt709" if height > 576 else "bt601"
+    if codec.only_bt709:
+        matrix = "bt709"
+    elif matrix == "rgb":
+        usual: Mapping[str, Matrix] = {"bt2020": "bt2020", "bt470bg": "bt601", "smpte170m": "bt601"}
+        matrix = usual.get(colour.primaries, "bt709")
     full = source.full_range and codec.keeps_range and source.matrix != "rgb"
     return Coding(matrix, full, source.siting)
 
 
-def siting_option(codec: MovieCodec, coding: Coding) -> Mapping[str, str]:
-    """Encoder options that tag where chroma lies; only H.264 and H.265 can say it."""
-    numbers = {(0.0, 0.5): 0, (0.5, 0.5): 1, (0.0, 0.0): 2}
-    number = numbers.get(coding.siting)
-    quiet = ["log-level=none", "frame-threads=2"] if codec.name == "h265" else []
+def encoder_params(codec: MovieCodec, coding: Coding, frames: int) -> Mapping[str, str]:
+    """Options of libx264 and libx265 that depend on the movie: where chroma lies, which only they can tag.
+
+    Args:
+        codec: any.
+        coding: of the movie.
+        frames: number of them.
+    """
     if codec.name not in ("h264", "h265"):
         return {}
-    said = [f"chromaloc={number}"] if number is not None else []
-    return {f"{re.sub('lib', '', codec.encoder)}-params": ":".join([*quiet, *said])}
+    numbers = {(0.0, 0.5): 0, (0.5, 0.5): 1, (0.0, 0.0): 2}
+    said = [f"chromaloc={numbers[coding.siting]}"] if coding.siting in numbers else []
+    if codec.name == "h264":
+        return {"x264-params": ":".join(said)}
+    said += ["log-level=none", "frame-threads=2"]
+    if frames < _SHORT:
+        said.append("bframes=0")
+    return {"x265-params": ":".join(said)}

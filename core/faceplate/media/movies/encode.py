@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ import numpy as np
 
 from ...errors import FaceplateError, OutputError
 from ..atomic import output_error
-from .codecs import MovieCodec, siting_option
+from .codecs import MovieCodec, encoder_params
 from .layout import Layout, Planes, write_planes
 from .movie import Movie
 from .planes import Coding, from_rgb
@@ -41,6 +42,7 @@ class MovieFormat:
         height: px.
         rate: frames a second, mean.
         time_base: of the time stamps.
+        frames: how many there will be.
         rotation: degrees counter-clockwise by which players have to turn the pictures.
         pixel_aspect: width / height of one coded pixel.
         timecode: of the first frame.
@@ -55,6 +57,7 @@ class MovieFormat:
     height: int
     rate: Fraction
     time_base: Fraction
+    frames: int
     rotation: int = 0
     pixel_aspect: Fraction = Fraction(1)
     timecode: Timecode | None = None
@@ -94,7 +97,7 @@ class MovieWriter:
 
     def _open_stream(self) -> Any:
         made = self._made
-        options = {**made.codec.options, **siting_option(made.codec, made.coding)}
+        options = {**made.codec.options, **encoder_params(made.codec, made.coding, made.frames)}
         stream: Any = self._container.add_stream(made.codec.encoder, made.rate, options=options)
         stream.width, stream.height, stream.pix_fmt = made.width, made.height, made.layout.name
         stream.time_base = made.time_base
@@ -168,7 +171,7 @@ def try_format(made: MovieFormat, target: Path, sound: SoundCopy | None) -> None
     Raises:
         OutputError: it cannot be written like that.
     """
-    writer = MovieWriter(BytesIO(), target, made, sound)
+    writer = MovieWriter(BytesIO(), target, dataclasses.replace(made, frames=1), sound)
     black = np.zeros((made.height, made.width, 4 if made.layout.alpha else 3), np.float32)
     writer.write(from_rgb(black, made.layout, made.coding), 0, 1)
     writer.drop()
@@ -218,7 +221,8 @@ def check_written(path: Path, target: Path, made: MovieFormat, stamps: Sequence[
 def _check_colour(target: Path, made: MovieFormat, movie: Movie) -> None:
     """Tags that the container cannot hold may be absent, but none may be another."""
     found = movie.facts.colour.tags
-    for name in ("primaries", "transfer", "matrix", "range"):
+    names = ("primaries", "transfer", "range", *(() if made.layout.model == "rgb" else ("matrix",)))
+    for name in names:
         asked, got = getattr(made.tags, name), getattr(found, name)
         silent = 0 if name == "range" else 2
         same = {5: 6}.get(asked, asked) == {5: 6}.get(got, got) if name == "matrix" else asked == got

@@ -122,7 +122,7 @@ def test_what_cannot_be_written_is_refused() -> None:
 def test_full_range_stays_where_the_codec_can_say_it() -> None:
     layout = layout_of("yuv420p")
     colour = colour_of(Tags(1, 1, 1, 2), layout, 1920, 1080, None)
-    assert coding_for(CODECS["h264"], layout_of("yuv420p10le"), colour, 1080).full_range
-    assert not coding_for(CODECS["prores_422hq"], layout_of("yuv422p10le"), colour, 1080).full_range
+    assert coding_for(CODECS["h264"], layout_of("yuv420p10le"), colour).full_range
+    assert not coding_for(CODECS["prores_422hq"], layout_of("yuv422p10le"), colour).full_range
     rgb = colour_of(Tags(9, 16), layout_of("gbrp10le"), 1920, 1080, None)
-    assert coding_for(CODECS["prores_4444"], layout_of("yuv444p10le"), rgb, 1080) == Coding("bt2020", False, (0.0, 0.0))
+    assert coding_for(CODECS["prores_4444"], layout_of("yuv444p10le"), rgb) == Coding("bt2020", False, (0.0, 0.0))

@@ -38,12 +38,13 @@ def wanted(movie: Movie, codec: str, **more: object) -> MovieFormat:
     plain = MovieFormat(
         codec=made,
         layout=layout,
-        coding=coding_for(made, layout, facts.colour, facts.height),
+        coding=coding_for(made, layout, facts.colour),
         tags=facts.colour.written,
         width=facts.width,
         height=facts.height,
         rate=facts.rate,
         time_base=movie.index.time_base,
+        frames=len(movie),
         timecode=facts.timecode,
         metadata=facts.metadata,
     )
