@@ -19,6 +19,7 @@ from ..errors import SettingError, SidecarError
 from ..face import MESH_POINTS, Appearance, Cover, Observation, Origin, Points, Track
 from ..frame import Box
 from .appearance import SIZE
+from .corrections import KEY, correct, parse_corrections
 from .detect import DetectSettings
 from .landmarks import LandmarkSettings
 from .pose import yaw_degrees
@@ -60,6 +61,9 @@ def parse_shot(text: str, name: str) -> ShotFaces:
     appearances = _appearances(document.child("appearances"))
     source = _source(document)
     tracks = _tracks(document, appearances, source.pixel_aspect)
+    if KEY in document.value:
+        corrections = parse_corrections(document.value[KEY], name)
+        tracks = correct(tracks, corrections, source.pixel_aspect, name)
     known = {*_DERIVED, "format", "version", "plate", "settings", "nets", "frames", "cuts", "tracks", "hashes"}
     return ShotFaces(
         frames=_frames(document),
