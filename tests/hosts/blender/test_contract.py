@@ -32,7 +32,7 @@ EVERYWHERE = (
     "a_retimed_clip_is_baked_first",
     "a_range_covers_its_frames_alone",
 )
-"""What Blender's versions could do differently and no other test here shows; the rest is the same code on the same words.
+"""What Blender's versions could do differently and no other test here shows; the rest is the same code.
 FACEPLATE_BPY_WHOLE_CONTRACT=1 runs all of it in each version."""
 
 
