@@ -4,8 +4,8 @@ One line a frame of a track; landmarks are multiples of 1/1024 px in memory and 
 gives back the same bits.
 A person may rename a track (`label`), delete, split or join tracks, delete a frame, or move landmarks and set the
 frame's `origin` to "edited" (what was seen in front of the face, `cover`, then counts no more); `edits.carry_edits`
-keeps such frames through a new analysis. Or name points and say where they are: `corrections.py`. Keys that this version
-does not know are kept.
+keeps such frames through a new analysis. Or name points and say where they are: `corrections.py`. Keys that this
+version does not know are kept.
 """
 
 from __future__ import annotations
