@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any, cast
 
 from faceplate import __version__
-from faceplate.errors import FaceplateError, ResourceError
+from faceplate.errors import FaceplateError, ResourceError, SettingError
 from faceplate.jobs.cancel import CancelToken
 from faceplate.jobs.events import Emit, note, progress, warning
 from faceplate.jobs.reporting import PAGE_FILE
-from faceplate.jobs.spec import ApplyJob, JobOutcome
+from faceplate.jobs.spec import ApplyJob, JobOutcome, MovieOutput
 from faceplate_client import wire
 from faceplate_client.connection import ConnectionInfo, Place, find
 from faceplate_client.errors import ClientError, ServerNotFound
@@ -75,7 +75,16 @@ def _at(address: str) -> ConnectionInfo:
 
 
 def request_of(job: ApplyJob, identifier: str) -> wire.SubmitRange:
-    """The message for a job; paths are made absolute, since the server has another current folder."""
+    """The message for a job; paths are made absolute, since the server has another current folder.
+
+    Raises:
+        SettingError: the job says how its movie is to be written, for which the protocol has no words.
+    """
+    if job.movie != MovieOutput():
+        raise SettingError(
+            "a server writes movies of the plate's kind alone",
+            hint="leave --server out for --codec, --alpha, --fps and --output-space",
+        )
     holdout = None
     if job.holdout is not None:
         holdout = wire.HoldOut(wire.FileRef(os.path.abspath(job.holdout.pattern)), job.holdout.layer)

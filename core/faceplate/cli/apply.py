@@ -41,7 +41,7 @@ def apply(
     from ..deliver import parse_layers
     from ..jobs.apply import run_apply
     from ..jobs.cancel import CancelToken, cancel_on_signals
-    from ..jobs.spec import ApplyJob
+    from ..jobs.spec import ApplyJob, MovieOutput
 
     job = ApplyJob(
         plate=plate,
@@ -60,7 +60,8 @@ def apply(
         movie=options.parse_movie(codec, alpha, fps, output_space),
     )
     token = CancelToken()
-    remote = options.find_runner(server, device)
+    here = server == "auto" and job.movie != MovieOutput()  # the protocol has no words for it
+    remote = None if here else options.find_runner(server, device)
     if remote is not None:
         with cancel_on_signals(token), reporter(as_json=json) as emit:
             return remote(job, emit, token).exit_code

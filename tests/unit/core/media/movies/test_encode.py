@@ -86,7 +86,7 @@ def test_every_codec_in_every_container(codec: str, suffix: str, plate: Path, tm
         assert np.abs(mine.planes[0].astype(float) * (picture.layout.largest + 1) / 1024 - picture.planes[0]).mean() < 8
 
 
-@pytest.mark.parametrize("codec", ["prores_422hq", "dnxhr_hqx", "ffv1", "h264"])
+@pytest.mark.parametrize("codec", ["prores_422hq", "dnxhr_hqx", "ffv1", "h264", "h265"])
 def test_the_same_pictures_give_the_same_bytes(codec: str, plate: Path, tmp_path: Path) -> None:
     movie, suffix = Movie(plate), CODECS[codec].suffixes[0]
     files = [tmp_path / f"{name}{suffix}" for name in "ab"]

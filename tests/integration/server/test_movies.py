@@ -1,0 +1,53 @@
+"""Movies through a server: a frame of one by reference, and a whole job."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from faceplate.colour.spaces import ColourConfig
+from faceplate.media.movies.movie import Movie
+from faceplate.media.read import read_image
+from faceplate_client import wire
+from tests.integration.conftest import Cli
+from tests.integration.server.conftest import Running
+from tests.support.movies import Clip, face_clip
+
+PRORES = Clip("prores_ks", "yuv422p10le", 480, 300, timecode="01:00:00:00")
+
+
+def test_a_frame_of_a_movie_by_reference(server: Running, identity: Path, tmp_path: Path) -> None:
+    plate = face_clip(tmp_path / "x.mov", PRORES, count=3)
+    out = tmp_path / "o.exr"
+    with server.client() as client:
+        job = client.submit_frame(
+            frame=2,
+            plate=wire.FileRef(str(plate), 2),
+            output=wire.FileRef(str(out)),
+            assignments=(wire.Assignment(str(identity)),),
+        )
+        result = client.result(job, 60)
+    assert isinstance(result, wire.FrameResult)
+    assert result.state == "done"
+    assert result.facts["colour_space"] == "Camera Rec.709"
+    decode = ColourConfig.open().transform("camera_rec709", "lin_rec709_scene")
+    wanted = decode.numpy(Movie(plate).read(2).pixels).astype(np.float16)
+    same = (read_image(out).pixels == wanted).all(axis=-1)
+    assert 0.7 < same.mean() < 0.98
+
+
+def test_a_job_of_a_movie_gives_the_same_bytes(server: Running, cli: Cli, identity: Path, tmp_path: Path) -> None:
+    plate = face_clip(tmp_path / "x.mov", PRORES, count=2)
+    for folder, where in (("a", "off"), ("b", server.address)):
+        words = ("apply", plate, "--identity", identity, "-o", tmp_path / folder / "o.mov", "--device", "cpu")
+        assert cli(*words, "--server", where).code == 0
+    assert (tmp_path / "a" / "o.mov").read_bytes() == (tmp_path / "b" / "o.mov").read_bytes()
+
+
+def test_what_the_protocol_cannot_say_is_refused(server: Running, cli: Cli, identity: Path, tmp_path: Path) -> None:
+    plate = face_clip(tmp_path / "x.mov", PRORES, count=1)
+    words = ("apply", plate, "--identity", identity, "-o", tmp_path / "o.mov", "--codec", "dnxhr_hqx")
+    ran = cli(*words, "--server", server.address)
+    assert ran.code == 2
+    assert "plate's kind" in ran.err
