@@ -229,6 +229,14 @@ class CompositorHost(BlenderHost):
 
     # Within
 
+    def tree(self, clip_id: str) -> Any:
+        """The node tree of a group, which has its settings.
+
+        Raises:
+            ClipGone: the group is not in the compositor any more.
+        """
+        return self._group(clip_id).node_tree
+
     def _size(self, group: Any) -> tuple[int, int]:
         try:
             node = nodes.plate_node(group)

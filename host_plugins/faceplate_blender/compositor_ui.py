@@ -81,7 +81,7 @@ class FACEPLATE_OT_add_group(bpy.types.Operator):
             self.report({"ERROR"}, said(error))
             return {"CANCELLED"}
         settings = context.scene.faceplate
-        tree = bpy.data.node_groups[group.partition(":")[2]]
+        tree = host.tree(group)
         for name in ("identity", "track", "track_number", "project", "commercial"):
             if settings.is_property_set(name):
                 setattr(tree.faceplate, name, getattr(settings, name))

@@ -165,7 +165,7 @@ class Screen:
 def operator(name: str) -> Any:
     """An operator outside Blender's hands: its code, and what it reports."""
     operators = scenes.ours("operators")
-    real = getattr(operators, f"FACEPLATE_OT_{name}")
+    real = getattr(operators, "_OT_".join(("FACEPLATE", name)))
     base = next(kind for kind in real.__mro__[1:] if kind.__module__ == operators.__name__)
     members = {key: value for key, value in vars(real).items() if callable(value) and not key.startswith("_")}
     members |= {"bl_idname": real.bl_idname, "marked": False, "start_server": False, "use_settings": False}
