@@ -2,8 +2,7 @@
 
 A tile is a 192 px square of a level, so that nothing is resampled; a level serves faces of 20 to 80 px of its own
 (the net finds smaller ones too, but scores them low and places the eyes badly), every second level is searched, and the
-last one holds the whole frame. Tiles overlap by 64 px: a larger face that each of them cuts is 16 px or more in the
-next level, enough to be noticed. What was found is looked at again, upright and in the middle of a picture of its own.
+last one holds the whole frame. What was found is looked at again, upright and in the middle of a picture of its own.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ Array = NDArray[np.float64]
 
 TILE = 192
 _ANCHORS = 48
-_STRIDE = 128
+_STRIDE = 112
 _SMALLEST = 20.0
 # On a CPU a tile of a larger batch costs more: it leaves the cache.
 _BATCH = 4

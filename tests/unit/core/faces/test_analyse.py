@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
@@ -10,8 +10,11 @@ import pytest
 from faceplate.errors import Cancelled, SettingError
 from faceplate.face import Origin, Track
 from faceplate.faces.analyse import analyse_shot, analyse_single
+from faceplate.faces.crop import Roi
 from faceplate.faces.detect import DetectSettings
+from faceplate.faces.landmarks import Look, MeshFace, measure_in
 from faceplate.faces.measure import JitterFigures, landmark_jitter
+from faceplate.faces.nets import Net
 from faceplate.faces.shot import AnalyseSettings, ShotFaces
 from faceplate.faces.view import LinearPlateView
 from tests.support.plates import SyntheticPlate, moving_plate
@@ -57,6 +60,23 @@ def test_jitter_at_400_px_on_a_moving_plate_with_grain() -> None:
     assert smooth.flicker_px < 0.08
     assert smooth.mean_error_px < 0.01 * 400
     assert abs(smooth.lag_frames) < 0.01
+
+
+def test_most_frames_cost_one_square_and_stay_as_steady_as_the_mean_of_five(monkeypatch: pytest.MonkeyPatch) -> None:
+    plate = moving_plate(800, 600, 12, face_width_px=400, motion="linear", travel_px=120, grain=0.01)
+    asked: list[int] = []
+
+    def counted(places: Sequence[tuple[Roi, Look]], net: Net, pixel_aspect: float) -> list[MeshFace]:
+        asked.append(len(places))
+        return measure_in(places, net, pixel_aspect)
+
+    monkeypatch.setattr("faceplate.faces.follow.measure_in", counted)
+    cheap = figures(plate, analyse(plate).tracks[0])
+    assert [count for count in asked if count] == [1] * 7 + [5] + [1] * 3
+    monkeypatch.setattr("faceplate.faces.follow._SURVEY_EVERY", 1)
+    full = figures(plate, analyse(plate).tracks[0])
+    assert cheap.jitter_px < max(1.2 * full.jitter_px, 0.12)
+    assert abs(cheap.mean_error_px - full.mean_error_px) < 0.25
 
 
 def test_a_face_that_turns_all_the_way_round_is_never_lost() -> None:

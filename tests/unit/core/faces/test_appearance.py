@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from faceplate.faces import rectify
 from faceplate.faces.appearance import SIZE, AppearanceSampler, build_appearance, centred, light_texture, log_texture
@@ -86,3 +87,18 @@ def test_a_texture_comes_back_to_a_fortieth_of_a_stop() -> None:
     assert again is not None
     np.testing.assert_allclose(again, texture, atol=0.0251)
     assert sampler.texture(8) is None
+
+
+@pytest.mark.parametrize("frames", [7, 8])
+def test_the_centre_is_the_median_of_what_was_seen(frames: int) -> None:
+    random = np.random.default_rng(frames)
+    textures = random.normal(0, 1, (frames, SIZE, SIZE, 3)).astype(np.float16)
+    textures[random.random((frames, SIZE, SIZE)) < 0.2] = np.nan
+    usual = build_appearance(list(textures))
+    known = np.isfinite(usual.spread)
+    seen = textures[:, known].astype(np.float32)
+    median = np.nanmedian(seen, axis=0)
+    spread = 1.4826 * np.nanmedian(np.abs(seen - median), axis=0).mean(-1)
+    assert known.mean() > 0.99
+    np.testing.assert_array_equal(usual.median[known], median.astype(np.float16))
+    np.testing.assert_allclose(usual.spread[known], spread, rtol=1e-3)

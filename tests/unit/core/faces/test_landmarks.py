@@ -13,7 +13,7 @@ from faceplate.faces.crop import (
     squeeze,
     unsqueeze,
 )
-from faceplate.faces.landmarks import LandmarkSettings, locate, same_face
+from faceplate.faces.landmarks import LandmarkSettings, MeshFace, locate, measure, measure_mean, put_right, same_face
 from tests.support.plates import SyntheticPlate, moving_plate
 from tests.unit.core.faces.made import mean_error, nets, view
 
@@ -107,3 +107,23 @@ def test_blending_squares_goes_the_short_way_round() -> None:
     half = blend_rois(Roi(0, 0, 10, np.radians(170)), Roi(4, 8, 20, np.radians(-170)), 0.5)
     assert (half.u, half.v, half.side) == (2, 4, 15)
     assert half.angle == pytest.approx(np.pi)
+
+
+@pytest.mark.parametrize(("angle", "aspect"), [(0, 1.0), (75, 1.0), (20, 2.0)])
+def test_the_middle_square_put_right_says_what_all_squares_say(angle: int, aspect: float) -> None:
+    plate = moving_plate(512, 288, 2, face_width_px=120, angle_deg=angle, pixel_aspect=aspect, travel_px=0)
+    roi = true_roi(plate)
+    mean = measure_mean(view(plate), nets().mesh, [roi], LandmarkSettings())[0]
+    alone = measure(view(plate), nets().mesh, [roi])[0]
+    assert mean is not None
+    assert mean.offset is not None
+    assert mean_error(alone.landmarks, mean.landmarks) > 0.1
+    np.testing.assert_allclose(put_right(alone, mean.offset, aspect).landmarks, mean.landmarks, atol=1e-9)
+
+
+def test_the_offset_of_the_middle_square_turns_and_grows_with_it() -> None:
+    offset = np.array([[0.01, 0.0, 0.02]])
+    face = MeshFace(np.zeros((1, 3)), 1.0, Roi(50.0, 60.0, 200.0, np.pi / 2))
+    np.testing.assert_allclose(put_right(face, offset, 2.0).landmarks, [[0.0, 2.0, 4.0]], atol=1e-12)
+    upright = MeshFace(np.zeros((1, 3)), 1.0, Roi(50.0, 60.0, 100.0, 0.0))
+    np.testing.assert_allclose(put_right(upright, offset, 2.0).landmarks, [[0.5, 0.0, 2.0]], atol=1e-12)

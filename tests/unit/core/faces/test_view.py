@@ -120,3 +120,15 @@ def test_reduced_averages_blocks_and_overview_stays_small() -> None:
     np.testing.assert_allclose(view.reduced(2), encode_srgb(blocks), atol=2e-4)
     wide = LinearPlateView(np.zeros((30, 7680, 3), np.float16), Box(0, 0, 7680, 30))
     assert wide.overview().shape[1] == 480
+
+
+@pytest.mark.parametrize("channels", [3, 4])
+@pytest.mark.parametrize("level", [1, 2, 3])
+def test_what_is_not_finite_is_black_or_at_the_limit_before_it_is_averaged(level: int, channels: int) -> None:
+    """Over several bands, the last one cut."""
+    pixels = np.tile(ramp(1003, 333), (1, 1, 2))[..., :channels]
+    clean = pixels.copy()
+    pixels[500, 100], pixels[900, 200], pixels[901, 201] = np.nan, np.inf, -np.inf
+    clean[500, 100], clean[900, 200], clean[901, 201] = 0.0, LINEAR_LIMIT, -LINEAR_LIMIT
+    hurt, whole = (LinearPlateView(part, Box(0, 0, 333, 1003)).reduced(level) for part in (pixels, clean))
+    assert np.array_equal(hurt, whole)
