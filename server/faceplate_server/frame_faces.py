@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
@@ -26,6 +26,8 @@ from faceplate.jobs.spec import Workbench
 from faceplate.plate import Plate
 
 from .warm import WarmCache
+
+_CHOICES = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +62,22 @@ class FaceQuestion:
     identities: Mapping[Path, Identity]
 
 
+@dataclass(frozen=True)
+class _Shot:
+    """The faces of a shot, and what was chosen of them: choosing looks at every frame, and is the same for each."""
+
+    faces: ShotFaces
+    choices: dict[tuple[Assignment, ...], Mapping[int, int]] = field(default_factory=dict)
+
+    def chosen(self, assignments: tuple[Assignment, ...]) -> Mapping[int, int]:
+        found = self.choices.get(assignments)
+        if found is None:
+            if len(self.choices) >= _CHOICES:
+                self.choices.clear()
+            found = self.choices[assignments] = resolve_assignments(self.faces.tracks, assignments)
+        return found
+
+
 def stamp(path: Path) -> tuple[str, int, int, int]:
     """What changes when a file is written anew: its key in a cache.
 
@@ -91,20 +109,20 @@ class FaceFinder:
         shot, reason = self._from_sidecar(question)
         alone = shot is None
         if shot is None:
-            shot = analyse_frame(bench.config, question.frame, bench.nets, AnalyseSettings())
-        chosen = resolve_assignments(shot.tracks, question.assignments)
+            shot = _Shot(analyse_frame(bench.config, question.frame, bench.nets, AnalyseSettings()))
+        chosen = shot.chosen(question.assignments)
         planned = []
-        for track in shot.tracks:
+        for track in shot.faces.tracks:
             if track.id in chosen and question.frame.number in track.observations:
                 identity = question.identities[question.assignments[chosen[track.id]].identity]
                 planned.append(PlannedFace(track, identity, self._exposure(question, bench, track, alone=alone)))
         return FrameFaces(ShotPlan(planned), reason)
 
-    def _from_sidecar(self, question: FaceQuestion) -> tuple[ShotFaces | None, str]:
+    def _from_sidecar(self, question: FaceQuestion) -> tuple[_Shot | None, str]:
         """(faces of the shot, "sidecar"), or (None, why the frame is looked at alone)."""
         if question.sidecar is not None:
             shot = self._read(question.sidecar)
-            self._check_raster(shot, question)
+            self._check_raster(shot.faces, question)
             return self._covering(shot, question)
         if question.plate is None:
             return None, "frame alone"
@@ -113,19 +131,19 @@ class FaceFinder:
             return None, f"frame alone: no {path.name}"
         try:
             shot = self._read(path)
-            self._check_raster(shot, question)
+            self._check_raster(shot.faces, question)
         except SidecarError as error:
             return None, f"frame alone: {error}"
-        if self._was_changed(shot, question):
+        if self._was_changed(shot.faces, question):
             return None, f"frame alone: {path.name} is of an earlier version of this frame"
         return self._covering(shot, question)
 
-    def _read(self, path: Path) -> ShotFaces:
+    def _read(self, path: Path) -> _Shot:
         try:
             key = "sidecar", *stamp(path)
         except OSError as error:
             raise SidecarError(f"{path} cannot be read", found=error.strerror) from error
-        found: ShotFaces = self._cache.make(key, lambda: read_sidecar(path))
+        found: _Shot = self._cache.make(key, lambda: _Shot(read_sidecar(path)))
         return found
 
     def _check_raster(self, shot: ShotFaces, question: FaceQuestion) -> None:
@@ -137,8 +155,8 @@ class FaceFinder:
                 hint="analyse this plate: faceplate analyse",
             )
 
-    def _covering(self, shot: ShotFaces, question: FaceQuestion) -> tuple[ShotFaces | None, str]:
-        if question.frame.number in shot.frames:
+    def _covering(self, shot: _Shot, question: FaceQuestion) -> tuple[_Shot | None, str]:
+        if question.frame.number in shot.faces.frames:
             return shot, "sidecar"
         return None, "frame alone: the sidecar does not cover it"
 
