@@ -2,9 +2,10 @@
 """Faceplate in Blender: face replacement for strips and, through its modules, the compositor and the clip editor.
 
 What imports what: `host.py`, `baking.py`, `compositor.py` and `batch.py` alone read and change Blender's data
-(`bpy.data`, `bpy.ops`); `shim.py`, `colours.py`, `strips.py`, `placing.py`, `nodes.py` and `render_state.py` import
-nothing of Blender and work on what they are given; `live.py` sits in Blender's handlers; the other modules define what
-Blender asks for as classes (preferences, properties, operators, panels) and hand on to `faceplate_client`.
+(`bpy.data`, `bpy.ops`); `shim.py`, `colours.py`, `strips.py`, `placing.py`, `nodes.py`, `clip_tracks.py` and
+`render_state.py` import nothing of Blender and work on what they are given; `live.py` sits in Blender's handlers; the
+other modules define what Blender asks for as classes (preferences, properties, operators, panels) and hand on to
+`faceplate_client`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import logging
 
 import bpy
 
-from . import compositor_ui, operators, panels, preferences, settings
+from . import clip_ui, compositor_ui, operators, panels, preferences, settings
 from .shim import NEWEST
 from .state import STATE
 
@@ -23,6 +24,7 @@ CLASSES = (
     *operators.CLASSES,
     *panels.CLASSES,
     *compositor_ui.CLASSES,
+    *clip_ui.CLASSES,
 )
 
 
