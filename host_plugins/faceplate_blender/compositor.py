@@ -227,8 +227,6 @@ class CompositorHost(BlenderHost):
         slate.fill(header, pixels)
         self._show(group.node_tree, header, pixels)
 
-    # Within
-
     def tree(self, clip_id: str) -> Any:
         """The node tree of a group, which has its settings.
 
@@ -236,6 +234,8 @@ class CompositorHost(BlenderHost):
             ClipGone: the group is not in the compositor any more.
         """
         return self._group(clip_id).node_tree
+
+    # Within
 
     def _size(self, group: Any) -> tuple[int, int]:
         try:

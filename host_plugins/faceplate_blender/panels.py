@@ -45,7 +45,7 @@ class FACEPLATE_PT_sequencer(Tab, bpy.types.Panel):
         host = BlenderHost(scene_of(context).name)
         clip, note = _active(host)
         if clip is not None:
-            draw_faces(layout, host.scene_name, clip, settings)
+            draw_faces(layout, host.scene_name, clip.id, settings)
         invoking(layout).operator("faceplate.find_faces", icon="VIEWZOOM")
         column = invoking(layout)
         column.scale_y = 1.4
@@ -99,26 +99,26 @@ CLASSES = (FACEPLATE_PT_sequencer, FACEPLATE_PT_settings, FACEPLATE_PT_results)
 def draw_settings(layout: Any, settings: Any) -> None:
     """All settings of a scene."""
     layout.use_property_split = True
-    for names in (_LOOKS, _KEEPS, _MATTE, ("handles", "project", "commercial")):
+    for names in (_LOOKS, _KEEPS, _MATTE, ("handles", "missing", "project", "commercial")):
         column = layout.column(align=True)
         for name in names:
             column.prop(settings, name)
 
 
-def draw_faces(layout: Any, scene: str, clip: Clip, settings: Any) -> None:
-    """The faces of a clip as far as they were found: picture, number, frames."""
-    found = STATE.faces.get((scene, clip.id))
+def draw_faces(layout: Any, scene: str, clip_id: str, settings: Any, group: str = "") -> None:
+    """The faces of a clip, or of a compositor's group, as far as they were found: picture, number, frames."""
+    found = STATE.faces.get((scene, clip_id))
     if found is None:
         return
     grid = layout.grid_flow(columns=3, even_columns=True)
     for track in found.tracks:
         column = grid.box().column()
-        icon = STATE.icon(scene, clip.id, track.id)
+        icon = STATE.icon(scene, clip_id, track.id)
         if icon:
             column.template_icon(icon_value=icon, scale=4.0)
         chosen = settings.track == "NUMBER" and settings.track_number == track.id
         button = column.operator("faceplate.choose_face", text=track.label or f"Face {track.id}", depress=chosen)
-        button.track = track.id
+        button.track, button.group = track.id, group
         column.label(text=f"{track.first}-{track.last}" + (f", {track.weak} weak" if track.weak else ""))
 
 

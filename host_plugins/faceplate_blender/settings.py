@@ -47,6 +47,13 @@ class FaceplateSettings(bpy.types.PropertyGroup):
     handles: IntProperty(  # type: ignore[valid-type]
         name="Handles", description="Frames more at either end, as far as the source has them", min=0, max=1000
     )
+    missing: EnumProperty(  # type: ignore[valid-type]
+        name="Missing Files",
+        items=(
+            ("error", "Refuse", "A strip with a missing file is not worked on"),
+            ("hold", "Hold", "The frame before stands in for a missing file"),
+        ),
+    )
     project: StringProperty(  # type: ignore[valid-type]
         name="Project", description="Title that the consent record is checked against"
     )
@@ -125,6 +132,7 @@ def recipe_of(settings: Any, keyed: dict[str, tuple[tuple[int, float], ...]]) ->
         settings={**values, **keyed},
         layers=LAYERS,
         handles=settings.handles,
+        missing=settings.missing,
         project=settings.project or None,
         commercial=settings.commercial,
     )

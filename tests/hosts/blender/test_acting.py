@@ -66,6 +66,7 @@ def test_a_session_by_script(blender: Blender, facts: Facts) -> None:
     assert told["differences"] == []
     assert "select a result" in told["nothing to remove"].lower()
     assert "no movie or image strip is selected" in told["nothing selected"]
+    assert "no file for 1005" in told["missing"]  # never a strip that shows the plate in its place
 
 
 def test_two_scenes_and_one_undo(blender: Blender, facts: Facts) -> None:

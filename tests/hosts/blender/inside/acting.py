@@ -95,13 +95,23 @@ def scripted(plate: str, server: str, identity: str, out: str) -> dict[str, Any]
     scenes.select(strip)
     scene.sequence_editor.active_strip = strip
     told["differences"] = scenes.differences(before, scenes.dump(scene))
-    told["nothing to remove"] = refused(ops.remove)
+    return {**told, **_refusals(strip, plate, told["differences"])}
+
+
+def _refusals(strip: Any, plate: str, differences: list[str]) -> dict[str, Any]:
+    """What is refused of a strip that has no result."""
+    ops, scene = bpy.ops.faceplate, bpy.context.scene
+    told: dict[str, Any] = {"nothing to remove": refused(ops.remove)}
     for marked in (True, False):
         assert ops.mark() == {"FINISHED"}
         assert bool(strip[scenes.ours("strips").BATCH]) is marked
     scenes.select()
     told["nothing selected"] = refused(ops.apply)
-    return told
+    scenes.select(strip)
+    os.unlink(plate.replace("####", "1005"))
+    before = scenes.dump(scene)
+    told["missing"] = refused(ops.apply)
+    return {**told, "differences": differences + scenes.differences(before, scenes.dump(scene))}
 
 
 def two_scenes(plate: str, server: str, identity: str, out: str) -> dict[str, Any]:
