@@ -21,16 +21,12 @@ from .facing import facing
 from .fields import Enlarger, mean_around, sample, shrink, smoothstep, uv_grid
 from .light import hold_lips, light_gain, match_detail
 from .occlusion import along_lines, cover_at, cover_in_crop, refine
+from .place import Place, find_place, window
 from .prepared import ZONE_ORDER, Prepared, prepare
 from .raster import draw, ring_triangles, spill, with_ring
 from .shape import displacement
 from .warp import warp
 
-_COARSE_FACE = 96.0
-"""Face width in samples that the coarse grid keeps at least, where the face has them."""
-_MAX_STEP = 8
-_MARGIN = 2.0
-"""Plate around the oval, px."""
 _INSET = 0.015
 """Where the matte begins, inside the oval."""
 _SEEN = (0.0, 0.15)
@@ -40,8 +36,6 @@ _SILHOUETTE = 0.018
 _JUMP = (9.0, 16.0)
 """UV per face width between neighbouring samples; the map itself stretches by up to 4 where skin is seen at a slant."""
 _OUTSIDE = -0.05
-_WARP_REACH = 0.20
-"""Plate around the oval where the shape moves it, face widths."""
 _LEAST = 1.0 / 512.0
 
 
@@ -71,34 +65,6 @@ class _Flow:
         return (self.edge > _OUTSIDE).to(self.edge.dtype)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Place:
-    """Where in its crop a face is worked on.
-
-    Attributes:
-        rows, columns: of the crop.
-        landmarks: (478, 3) px from the corner of the place.
-        face_px: face width, in rows.
-        aspect: pixel aspect.
-        step: fine pixels a coarse sample.
-    """
-
-    rows: slice
-    columns: slice
-    landmarks: Points
-    face_px: float
-    aspect: float
-    step: int
-
-    @property
-    def height(self) -> int:
-        return int(self.rows.stop - self.rows.start)
-
-    @property
-    def width(self) -> int:
-        return int(self.columns.stop - self.columns.start)
-
-
 class MeshEngine:
     """Licence-clean default engine. Deterministic; all tensors stay on the crop's device.
 
@@ -107,7 +73,7 @@ class MeshEngine:
     """
 
     name = "mesh"
-    version = "1"
+    version = "2"
     encoding: Literal["linear", "display"] = "linear"
 
     def __init__(self, device: torch.device | str = "cpu") -> None:
@@ -125,12 +91,7 @@ class MeshEngine:
         """The bounds of the face and a little more, plate px; a lot more where `shape` moves the plate. The matte ends
         inside.
         """
-        extent = landmarks[: topology.FACE_POINTS, :2]
-        # in a squeezed picture no side is longer than the face is wide where it is not
-        reach = _WARP_REACH * float(np.ptp(extent, axis=0).max()) if settings.shape > 0 else _MARGIN
-        low, high = _bounds(landmarks, reach, 1.0)
-        high = high + -(high - low) % (2 * _step(_face_px(landmarks, 1.0)))
-        return Box(*low.tolist(), *high.tolist())
+        return window(landmarks, settings.shape > 0)
 
     def swap(self, crops: Sequence[FaceCrop], prepared: Prepared) -> list[FaceResult]:
         """Replace the face in each crop. See `Engine.swap`.
@@ -147,11 +108,28 @@ class MeshEngine:
 
 
 def _swap_one(crop: FaceCrop, prepared: Prepared) -> FaceResult:
-    settings = crop.settings
-    fade = _yaw_fade(crop.yaw_deg, settings)
-    place = _place(crop)
+    fade, place = _yaw_fade(crop.yaw_deg, crop.settings), find_place(crop)
     if place is None or fade == 0.0:
         return _untouched(crop, prepared)
+    made = _swap_at(crop, place, fade, prepared)
+    if place.coarser == 0.0:
+        return made
+    return _between(made, _swap_at(crop, replace(place, step=2 * place.step), fade, prepared), place.coarser)
+
+
+def _between(fine: FaceResult, coarse: FaceResult, share: float) -> FaceResult:
+    """`fine` with a share of `coarse`; both leave the same pixels of the view alone, or the matte is small there."""
+    return FaceResult(
+        edited=fine.edited.lerp_(coarse.edited, share),
+        matte_core=fine.matte_core.lerp_(coarse.matte_core, share),
+        matte_occluder=fine.matte_occluder.lerp_(coarse.matte_occluder, share),
+        st=fine.st,
+        facts={name: value + share * (coarse.facts[name] - value) for name, value in fine.facts.items()},
+    )
+
+
+def _swap_at(crop: FaceCrop, place: Place, fade: float, prepared: Prepared) -> FaceResult:
+    settings = crop.settings
     view = crop.view[:, place.rows, place.columns]
     move = None
     if settings.shape > 0:
@@ -207,54 +185,7 @@ def _yaw_fade(yaw_deg: float, settings: SwapSettings) -> float:
     return 1.0 - share * share * (3.0 - 2.0 * share)
 
 
-def _face_px(landmarks: Points, aspect: float) -> float:
-    """`Observation.width_px` in rows."""
-    points = landmarks[: topology.FACE_POINTS, :2] * np.array([aspect, 1.0], np.float32)
-    axis = points[263] - points[33]
-    along = points @ (axis / max(float(np.hypot(*axis)), 1e-6))
-    return float(along.max() - along.min())
-
-
-def _step(face_px: float) -> int:
-    """Of the coarse grid, px."""
-    step = 1
-    while step < _MAX_STEP and face_px / (2 * step) >= _COARSE_FACE:
-        step *= 2
-    return step
-
-
-def _bounds(landmarks: Points, reach: float, aspect: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Corners of the face and `reach` rows around it, px."""
-    points, around = landmarks[: topology.FACE_POINTS, :2], reach / np.array([min(aspect, 1.0), 1.0])
-    low, high = np.floor(points.min(0) - around), np.ceil(points.max(0) + around)
-    return low.astype(np.int64), high.astype(np.int64)
-
-
-def _place(crop: FaceCrop) -> _Place | None:
-    """The part of the crop that the face and its surroundings fill; None when it lies outside."""
-    face_px = _face_px(crop.landmarks, crop.pixel_aspect)
-    step = _step(face_px)
-    reach = _WARP_REACH * face_px if crop.settings.shape > 0 else _MARGIN
-    low, high = _bounds(crop.landmarks, reach, crop.pixel_aspect)
-    height, width = crop.view.shape[1:]
-    low, high = np.maximum(low, 0), np.minimum(high, [width, height])
-    if (high - low < 2).any() or face_px < 4.0:
-        return None
-    # whole blocks, where the crop has room, so that all coarse grids share one enlargement
-    room = np.minimum(-(high - low) % (2 * step), np.array([width, height]) - high)
-    high = high + room
-    landmarks = crop.landmarks - np.array([low[0], low[1], 0], np.float32)
-    return _Place(
-        slice(int(low[1]), int(high[1])),
-        slice(int(low[0]), int(high[0])),
-        landmarks.astype(np.float32),
-        face_px,
-        crop.pixel_aspect,
-        step,
-    )
-
-
-def _flow(place: _Place, move: NDArray[np.float32] | None, device: torch.device) -> _Flow:
+def _flow(place: Place, move: NDArray[np.float32] | None, device: torch.device) -> _Flow:
     points = place.landmarks[: topology.FACE_POINTS].copy()
     if move is not None:
         points[:, :2] += move
@@ -302,7 +233,7 @@ def _edge_distance() -> NDArray[np.float32]:
     return np.asarray(np.sqrt((nearest * nearest).sum(-1)).min(1), np.float32)
 
 
-def _core(flow: _Flow, masks: dict[str, torch.Tensor], settings: SwapSettings, place: _Place) -> torch.Tensor:
+def _core(flow: _Flow, masks: dict[str, torch.Tensor], settings: SwapSettings, place: Place) -> torch.Tensor:
     """Coarse matte: soft edge inside the oval, what the texture knows, what faces the viewer, what is kept."""
     begin = max(_INSET - settings.matte_grow, 0.0)
     soft = max(settings.matte_soften, 1.5 * place.step / place.face_px)
@@ -334,7 +265,7 @@ def _joined(uv: torch.Tensor, size: float) -> torch.Tensor:
     return 1.0 - smoothstep(*_JUMP, jump / size)
 
 
-def _occluder(crop: FaceCrop, place: _Place, flow: _Flow, coarse_view: torch.Tensor) -> torch.Tensor:
+def _occluder(crop: FaceCrop, place: Place, flow: _Flow, coarse_view: torch.Tensor) -> torch.Tensor:
     if not crop.settings.occluders:
         return torch.zeros_like(flow.edge)
     cover = crop.cover
@@ -345,7 +276,7 @@ def _occluder(crop: FaceCrop, place: _Place, flow: _Flow, coarse_view: torch.Ten
 
 
 def _mapped(
-    place: _Place,
+    place: Place,
     flow: _Flow,
     core: torch.Tensor,
     lines: torch.Tensor | None,
@@ -374,7 +305,7 @@ def _mapped(
 
 
 def _light(
-    place: _Place,
+    place: Place,
     skin: torch.Tensor,
     source: torch.Tensor,
     ground: torch.Tensor,
@@ -400,7 +331,7 @@ def _light(
     return float((torch.log2(gain[1].clamp(min=1e-6)) * bare).sum() / bare.sum().clamp(min=1e-3))
 
 
-def _blank(crop: FaceCrop, place: _Place | None = None) -> tuple[torch.Tensor, FaceResult]:
+def _blank(crop: FaceCrop, place: Place | None = None) -> tuple[torch.Tensor, FaceResult]:
     """The result that changes nothing, and its `st`; the picture inside the place is left for the caller to fill."""
     edited = torch.empty_like(crop.view)
     if place is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+from torch.nn import functional
 
 from .fields import Enlarger, blur, shrink, smoothstep
 
@@ -90,11 +91,13 @@ def hold_lips(
 
 
 def _unclipped(view: torch.Tensor, weight: torch.Tensor, face_px: float, aspect: float) -> torch.Tensor:
-    """(h, w) 0..1: a clipped value has no say over the light around it, unless all around it is clipped."""
+    """(h, w) 0..1: a clipped value has no say over the light around it, nor has a sample next to it, which may be clipped
+    in part; unless all around it is clipped.
+    """
     clipped = smoothstep(*_CLIPPED, view.amax(0))
     around = blur(torch.stack([clipped * weight, weight]), _HIGHLIGHT * face_px, aspect)
     everywhere = smoothstep(0.3, 0.8, around[0] / around[1].clamp(min=1e-4))
-    return 1.0 - clipped * (1.0 - everywhere)
+    return 1.0 - functional.max_pool2d(clipped[None], 3, 1, 1)[0] * (1.0 - everywhere)
 
 
 def match_detail(

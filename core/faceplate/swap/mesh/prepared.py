@@ -18,8 +18,10 @@ from .pictures import Image, Mask, resized, softened
 
 ZONE_ORDER = ("eyes", "mouth", "lips", "features")
 _SMALLEST = 32
-_ALONE = 0.15
-"""Octaves around a level's own face width within which no other level is mixed in."""
+_AN_OCTAVE = 2
+"""Levels from a face width to half of it."""
+_ALONE = 0.35
+"""Part of the way to the next level within which a level does alone: to look up one costs half of what two do."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,7 +30,7 @@ class Prepared:
 
     Attributes:
         levels: level k (3, S_k, S_k) float32 linear light, filtered for a face of `widths[k]` px.
-        widths: face width in px that each level is filtered for, falling by halves.
+        widths: face width in px that each level is filtered for, falling by steps of half an octave.
         masks: (5, ZONE_SIZE, ZONE_SIZE) float32: the zones in ZONE_ORDER, then the texture's coverage.
         shape: (468, 3) float32.
         detail_px: width of the face in the photos.
@@ -42,9 +44,9 @@ class Prepared:
 
     def skin(self, grid: torch.Tensor, face_px: float, out: torch.Tensor) -> None:
         """The texture at a `fields.uv_grid`, filtered for a face that many px wide, into (3, h, w) `out`."""
-        level = float(np.clip(np.log2(self.widths[0] / max(face_px, 1e-3)), 0.0, len(self.levels) - 1))
+        down = _AN_OCTAVE * np.log2(self.widths[0] / max(face_px, 1e-3))
+        level = float(np.clip(down, 0.0, len(self.levels) - 1))
         index = int(level)
-        # near a level that level alone will do
         share = min(max((level - index - _ALONE) / (1.0 - 2.0 * _ALONE), 0.0), 1.0)
         if share in (0.0, 1.0):
             out.copy_(sample(self.levels[index + int(share)], grid))
@@ -74,7 +76,7 @@ def prepare(identity: Identity, device: torch.device) -> Prepared:
         )
     widths, pictures = [size / 2.0], [colour]
     while widths[-1] >= _SMALLEST / 2:
-        widths.append(widths[-1] / 2)
+        widths.append(widths[-1] * 2 ** (-1 / _AN_OCTAVE))
         pictures.append(_for_width(colour, widths[-1]))
     coverage = resized(np.asarray(identity.texture.coverage, np.float32), ZONE_SIZE, ZONE_SIZE, cv2.INTER_AREA)
     masks = np.stack([*(getattr(zones(), name) for name in ZONE_ORDER), coverage])
