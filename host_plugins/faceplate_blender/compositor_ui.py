@@ -21,8 +21,8 @@ from faceplate_client.task import Servers, Session
 from . import nodes, preferences
 from .compositor import CompositorHost
 from .live import Effects, Handlers
-from .operators import Action, ClipsWorking, said
-from .panels import CATEGORY, draw_settings, draw_work, invoking
+from .operators import Action, ClipsWorking, FindingFaces, said
+from .panels import CATEGORY, draw_faces, draw_settings, draw_work, invoking
 from .settings import FaceplateSettings
 from .state import STATE
 from .strips import RECORD
@@ -48,7 +48,12 @@ def _servers() -> Servers:
     return servers
 
 
-EFFECTS = Effects(_servers, live_recipe)
+def _folder() -> str:
+    addon = bpy.context.preferences.addons.get(__package__)  # none where a batch runs the sources
+    return "" if addon is None else str(addon.preferences.output_root)
+
+
+EFFECTS = Effects(_servers, live_recipe, _folder)
 _HANDLERS = Handlers(EFFECTS)
 
 
@@ -126,6 +131,32 @@ class FACEPLATE_OT_process_range(ClipsWorking, bpy.types.Operator):
         return process
 
 
+class FACEPLATE_OT_find_group_faces(FindingFaces, bpy.types.Operator):
+    """Find and follow the faces of the active group's plate: live frames become as steady as processed ones"""
+
+    bl_idname = "faceplate.find_group_faces"
+    bl_label = "Find Faces"
+
+    start_server: BoolProperty(options={"SKIP_SAVE"})  # type: ignore[valid-type]
+
+    @classmethod
+    def poll(cls, context: Any) -> bool:
+        """In the compositor."""
+        return in_compositor(context)
+
+    def host(self, context: Any) -> CompositorHost:
+        """The groups of the scene."""
+        return CompositorHost(context.scene.name, preferences.of(context).output_root, STATE.keep_progress)
+
+    def action(self, context: Any, host: Any) -> Action:
+        """`actions.analyse` of the plate."""
+        clips = host.clips(Scope.SELECTED)
+        if not clips:
+            raise NoClips("no Faceplate group is selected", hint="select one in the compositor")
+        self._where = (host.scene_name, clips[0].id)
+        return lambda session: actions.analyse(session, clips[0])
+
+
 class FACEPLATE_OT_live_again(bpy.types.Operator):
     """Stop reading files: the selected Faceplate groups are live again, or give the plate; the files stay"""
 
@@ -176,6 +207,8 @@ class FACEPLATE_PT_compositor(bpy.types.Panel):
         layout.row(align=True).prop(tree.faceplate, "track", expand=True)
         if tree.faceplate.track == "NUMBER":
             layout.prop(tree.faceplate, "track_number")
+        draw_faces(layout, context.scene.name, nodes.clip_id(tree), tree.faceplate, tree.name)
+        invoking(layout).operator("faceplate.find_group_faces", icon="VIEWZOOM")
         if RECORD in tree:
             layout.label(text="Reads the files of a processed range", icon="IMAGE_DATA")
         else:
@@ -247,6 +280,7 @@ def in_compositor(context: Any) -> bool:
 CLASSES = (
     FACEPLATE_OT_add_group,
     FACEPLATE_OT_process_range,
+    FACEPLATE_OT_find_group_faces,
     FACEPLATE_OT_live_again,
     FACEPLATE_PT_compositor,
     FACEPLATE_PT_compositor_settings,

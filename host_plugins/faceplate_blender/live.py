@@ -13,14 +13,17 @@ import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import bpy
 from bpy.app.handlers import persistent
 
 from faceplate_client.errors import ClientError
+from faceplate_client.host import Clip
 from faceplate_client.job_record import Recipe
 from faceplate_client.live import Live, LiveFrame
+from faceplate_client.result_folder import clip_folder, faces_file
 from faceplate_client.task import Servers
 
 from . import nodes
@@ -55,13 +58,19 @@ class Effects:
         servers: which server, asked when an effect is made.
         recipe_of: (scene, group's tree) to its recipe, None where the group is not live; ClientError for a recipe that
             cannot be.
+        folder: where results go, as the preferences have it.
     """
 
-    def __init__(self, servers: Callable[[], Servers], recipe_of: Callable[[Any, Any], Recipe | None]) -> None:
+    def __init__(
+        self,
+        servers: Callable[[], Servers],
+        recipe_of: Callable[[Any, Any], Recipe | None],
+        folder: Callable[[], str] = str,
+    ) -> None:
         self.groups: dict[tuple[str, str], Shown] = {}
         self._servers = servers
         self._recipe_of = recipe_of
-        self._told: set[str] = set()
+        self._folder = folder
 
     @property
     def failed(self) -> dict[tuple[str, str], dict[int, str]]:
@@ -105,12 +114,13 @@ class Effects:
         except ClientError as error:
             self._slate(host, tree, shown, frame, error)
             return
+        shown.live.sidecar = sidecar_of(host, clip)
         shown.last = shown.live.frame(clip, frame)
         if shown.last.error is not None:
             self._fail(tree, shown, frame, shown.last.error)
 
     def _of(self, scene: Any, tree: Any, recipe: Recipe) -> tuple[CompositorHost, Shown]:
-        host = CompositorHost(scene.name)
+        host = CompositorHost(scene.name, self._folder())
         key = (scene.name, tree.name)
         shown = self.groups.get(key)
         if shown is None:
@@ -136,6 +146,15 @@ class Effects:
         line = f"Faceplate: {tree.name}, frame {frame}: {error}\n  hint: {error.hint}"
         if bpy.app.background:
             sys.stderr.write(line + "\n")
+
+
+def sidecar_of(host: CompositorHost, clip: Clip) -> Path | None:
+    """What analysis found of the whole shot, where it was looked at: steadier than frames alone. Makes no folder."""
+    project = host.project()
+    if not clip.source or not clip_folder(project.folder, project.name, clip).is_dir():
+        return None
+    faces = faces_file(project.folder, project.name, clip, baked=False)
+    return faces if faces.is_file() else None
 
 
 class Handlers:

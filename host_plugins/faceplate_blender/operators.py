@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import bpy
-from bpy.props import BoolProperty, IntProperty
+from bpy.props import BoolProperty, IntProperty, StringProperty
 
 from faceplate_client import __version__, actions
 from faceplate_client.client import Client
@@ -228,7 +228,27 @@ class FACEPLATE_OT_refresh(ClipsWorking, bpy.types.Operator):
         return lambda session: actions.refresh(session, results, recipe, manner)
 
 
-class FACEPLATE_OT_find_faces(Working, bpy.types.Operator):
+class FindingFaces(Working):
+    """Those that end with faces to choose from."""
+
+    _where: tuple[str, str]
+
+    def ended(self, context: Any, value: Analysis) -> set[str]:
+        """Keep the faces for the panel."""
+        if value.cancelled:
+            self.report({"WARNING"}, "Faceplate: stopped; find faces again to go on")
+            return {"CANCELLED"}
+        STATE.keep_faces(*self._where, value)
+        for note in value.notes:
+            self.report({"INFO"}, note)
+        if not value.tracks:
+            self.report({"WARNING"}, "Faceplate: no face was found; the plate would stay as it is")
+        else:
+            self.report({"INFO"}, f"Faceplate: {len(value.tracks)} faces")
+        return {"FINISHED"}
+
+
+class FACEPLATE_OT_find_faces(FindingFaces, bpy.types.Operator):
     """Find and follow the faces of the active strip, to choose one by its picture"""
 
     bl_idname = "faceplate.find_faces"
@@ -244,20 +264,6 @@ class FACEPLATE_OT_find_faces(Working, bpy.types.Operator):
         self._where = (host.scene_name, clip.id)
         handles = scene_of(context).faceplate.handles
         return lambda session: actions.analyse(session, clip, handles=handles)
-
-    def ended(self, context: Any, value: Analysis) -> set[str]:
-        """Keep the faces for the panel."""
-        if value.cancelled:
-            self.report({"WARNING"}, "Faceplate: stopped; find faces again to go on")
-            return {"CANCELLED"}
-        STATE.keep_faces(*self._where, value)
-        for note in value.notes:
-            self.report({"INFO"}, note)
-        if not value.tracks:
-            self.report({"WARNING"}, "Faceplate: no face was found; the plate would stay as it is")
-        else:
-            self.report({"INFO"}, f"Faceplate: {len(value.tracks)} faces")
-        return {"FINISHED"}
 
 
 class FACEPLATE_OT_check(Working, bpy.types.Operator):
@@ -321,10 +327,11 @@ class FACEPLATE_OT_choose_face(bpy.types.Operator):
     bl_options = {"REGISTER", "UNDO"}  # noqa: RUF012
 
     track: IntProperty(min=0)  # type: ignore[valid-type]
+    group: StringProperty()  # type: ignore[valid-type]
 
     def execute(self, context: Any) -> set[str]:
-        """Into the scene's settings."""
-        settings = scene_of(context).faceplate
+        """Into the settings of the scene, or of a group of the compositor."""
+        settings = (bpy.data.node_groups[self.group] if self.group else scene_of(context)).faceplate
         settings.track, settings.track_number = "NUMBER", self.track
         return {"FINISHED"}
 

@@ -15,7 +15,9 @@ from typing import Any
 
 import pytest
 
+from faceplate.cli.main import main
 from tests.hosts.blender.environments import VERSIONS, ready
+from tests.integration.conftest import identity, small_plate  # noqa: F401 - fixtures
 from tests.integration.server.conftest import Running, running
 
 ROOT = Path(__file__).parents[3]
@@ -138,3 +140,21 @@ def server() -> Iterator[Running]:
     """One server for all tests that leave it whole."""
     with running() as one:
         yield one
+
+
+FRAMES = 3
+SPACE = "lin_rec709_scene"
+"""What the tests set strips and nodes of the shot to."""
+
+
+@pytest.fixture(scope="session")
+def shot(small_plate: str, identity: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:  # noqa: F811
+    """A plate with a face, and what the command line makes of it."""
+    folder = tmp_path_factory.mktemp("shot ä")
+    plates, results = folder / "plates", folder / "results"
+    plates.mkdir()
+    for path in sorted(Path(small_plate).parent.glob("*.exr"))[:FRAMES]:
+        shutil.copyfile(path, plates / f"pl ä.{path.name.split('.')[-2]}.exr")
+    words = ["apply", plates / "pl ä.####.exr", "--identity", identity, "-o", results / "r.####.exr"]
+    assert main([str(word) for word in (*words, "--input-space", SPACE, "--layers", "rgba")]) == 0
+    return {"plates": plates, "results": results, "identity": identity}

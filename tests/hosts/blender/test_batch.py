@@ -14,30 +14,11 @@ from typing import Any
 
 import numpy as np
 import OpenEXR
-import pytest
 
-from faceplate.cli.main import main
-from tests.hosts.blender.conftest import Blender, _clean
+from tests.hosts.blender.conftest import FRAMES, Blender, _clean
 from tests.hosts.blender.test_host import read
 from tests.hosts.blender.test_live import is_slate
-from tests.integration.conftest import SMALL, identity, small_plate  # noqa: F401 - fixtures
 from tests.integration.server.conftest import Running
-
-FRAMES = 3
-SPACE = "lin_rec709_scene"
-
-
-@pytest.fixture(scope="module")
-def shot(small_plate: str, identity: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:  # noqa: F811
-    """A plate with a face, and what the command line makes of it."""
-    folder = tmp_path_factory.mktemp("shot ä")
-    plates, results = folder / "plates", folder / "results"
-    plates.mkdir()
-    for path in sorted(Path(small_plate).parent.glob("*.exr"))[:FRAMES]:
-        shutil.copyfile(path, plates / f"pl ä.{path.name.split('.')[-2]}.exr")
-    words = ["apply", plates / "pl ä.####.exr", "--identity", identity, "-o", results / "r.####.exr"]
-    assert main([str(word) for word in (*words, "--input-space", SPACE, "--layers", "rgba")]) == 0
-    return {"plates": plates, "results": results, "identity": identity}
 
 
 def words_for(blender: Blender, server: Running, file: Path, *words: object) -> list[str]:

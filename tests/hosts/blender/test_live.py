@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import OpenEXR
 from numpy.typing import NDArray
 
 from tests.hosts.blender.conftest import Blender
 from tests.hosts.blender.test_host import plate, plates, read  # noqa: F401 - fixture
-from tests.integration.conftest import identity  # noqa: F401 - fixture
 from tests.integration.server.conftest import Running, running, start_server, wait_ready
 from tests.support.exr import write_flat
 
@@ -131,6 +131,31 @@ def test_as_an_artist(blender: Blender, plates: Path, identity: Path, server: Ru
     for name in ("live", "files", "again"):
         for frame in (1, 2, 3):
             np.testing.assert_array_equal(rendered(tmp_path / name, frame), plate(1000 + frame))
+
+
+def test_a_face_live_is_the_face_of_a_batch(
+    blender: Blender,
+    shot: dict[str, Path],
+    server: Running,
+    tmp_path: Path,
+) -> None:
+    told = blender.run(
+        "live",
+        "swapped",
+        plates=shot["plates"],
+        server=server.place.folder,
+        identity=shot["identity"],
+        out=tmp_path,
+        timeout=240,
+    )
+    assert told["failed"] == []
+    assert told["faces"] == [1]
+    assert "sidecar" in told["from"]
+    for frame, result in enumerate(sorted(shot["results"].glob("r.*.exr")), start=1):
+        with OpenEXR.File(str(result)) as opened:
+            expected = np.asarray(opened.channels()["RGB"].pixels)
+        # a batch's file is half, as the plate is; live pixels are float
+        np.testing.assert_array_equal(rendered(tmp_path, frame)[..., :3].astype(np.float16), expected)
 
 
 def test_the_exit_code_says_that_frames_failed(blender: Blender, plates: Path, tmp_path: Path) -> None:  # noqa: F811

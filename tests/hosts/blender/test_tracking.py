@@ -10,12 +10,10 @@ from faceplate.face import Origin
 from faceplate.faces.corrections import NAMED
 from faceplate.faces.sidecar import read_sidecar
 from tests.hosts.blender.conftest import Blender
-from tests.hosts.blender.test_batch import shot  # noqa: F401 - fixture
-from tests.integration.conftest import identity, small_plate  # noqa: F401 - fixtures
 from tests.integration.server.conftest import Running
 
 
-def test_there_and_back(blender: Blender, server: Running, shot: dict[str, Path], tmp_path: Path) -> None:  # noqa: F811
+def test_there_and_back(blender: Blender, server: Running, shot: dict[str, Path], tmp_path: Path) -> None:
     told = blender.run(
         "tracking",
         "there_and_back",

@@ -251,3 +251,31 @@ def artist(plates: str, server: str, identity: str, out: str) -> Any:
     shown = made.groups[scene.name, group.node_tree.name]
     told["settings"] = {name: [list(key) for key in keys] for name, keys in shown.recipe.settings.items()}
     return told
+
+
+def swapped(plates: str, server: str, identity: str, out: str) -> Any:
+    """A face: found in the group's plate, then swapped live."""
+    files = scenes.files_in(plates)
+    plate_image = bpy.data.images.load(files[0])
+    width, height = plate_image.size
+    scene = scene_with_compositor(width, height, len(files), out)
+    preferences = bpy.context.preferences.addons[scenes.MODULE].preferences
+    preferences.server_folder, preferences.output_root = server, os.path.join(out, "results")
+    tree, output = comp(scene)
+    plate = sequence(tree, files[0], length=len(files))
+    plate.image.colorspace_settings.name = "Linear Rec.709"  # 5.0 and later take the file's tag
+    node = insert(scene, tree, plate, output)
+    node.select = True
+    node.node_tree.faceplate.identity = identity
+    assert bpy.ops.faceplate.find_group_faces() == {"FINISHED"}
+    node.node_tree.faceplate_live = True
+    made = scenes.ours("compositor_ui").EFFECTS
+    go(scene)
+    shown = made.groups[scene.name, node.node_tree.name]
+    state = scenes.ours("state").STATE
+    return {
+        "failed": list(made.failed.values()),
+        "faces": [track.id for found in state.faces.values() for track in found.tracks],
+        "from": shown.last.facts["faces_from"],
+        "ms": dict(shown.last.ms),
+    }

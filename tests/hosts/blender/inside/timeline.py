@@ -30,6 +30,7 @@ def save(plates: str, identity: str, file: str, *, marked: bool = True, grouped:
         scene.sequence_editor_clear()
         tree, output = live.comp(scene)
         plate = live.sequence(tree, files[0], length=len(files))
+        plate.image.colorspace_settings.name = LINEAR
         node = live.insert(scene, tree, plate, output)
         node.node_tree.faceplate.identity = identity
         node.node_tree.faceplate_live = True
