@@ -10,6 +10,7 @@ import difflib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from .frame import Box, Frame, Pixels
 from .media.carried import exr_attributes
 from .media.cryptomatte import cryptomatte_layers
 from .media.exr import ExrLayer, to_half, write_exr
+from .media.exr_values import ExrCarrier
 from .media.formats import MOVIES
 from .media.images import write_image
 from .pipeline import SwappedFrame
@@ -92,6 +94,28 @@ def check_output_format(plate: Plate, suffix: str, layers: Sequence[str]) -> Non
         raise OutputError(
             f"{suffix} files cannot hold layers", found=", ".join(layers), hint="write .exr, or leave --layers out"
         )
+
+
+def replaced_layers(plate: Plate, suffix: str, layers: Sequence[str]) -> tuple[str, ...]:
+    """What to tell of the plate's own layers that the job's take the place of, a sentence each; those that the job does
+    not ask for are kept.
+
+    Args:
+        plate: its first frame speaks for all.
+        suffix: of the output.
+        layers: as `parse_layers` gives them.
+    """
+    carrier = plate.first.carrier
+    if suffix.lower() != ".exr" or not isinstance(carrier, ExrCarrier) or "element" in layers:
+        return ()
+    channels = carrier.parts[carrier.plate].channels
+    own = {key if plane.ndim == 3 else key.rpartition(".")[0] for key, plane in channels.items()}
+    ranks = f"{CRYPTOMATTE_NAME}[0-9][0-9]" if "cryptomatte" in layers else ""
+    return tuple(
+        f"the plate's own layer {name} is replaced by this job's; leave it out of --layers to keep the plate's"
+        for name in sorted(own)
+        if name in layers or (ranks and fnmatchcase(name, ranks))
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from faceplate.media.read import read_image
 from tests.integration.conftest import Cli, outputs, write_plain_exr
+from tests.support.exr import write_flat
 from tests.support.plates import SyntheticPlate, moving_plate
 
 
@@ -226,3 +227,31 @@ def test_the_report_is_there_and_can_be_made_again(cli: Cli, small_plate: str, i
     assert ran.code == 0
     assert json.loads(ran.out)["done"] == 6
     assert page.read_text("utf-8") == first
+
+
+def test_a_plates_own_layers_are_kept_or_their_loss_is_told(
+    cli: Cli, small: SyntheticPlate, identity: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "plate").mkdir()
+    for number in small.numbers[:2]:
+        pixels = small.frame(number)
+        own = {name: np.full(pixels.shape[:2], 0.25, np.float16) for name in ("matte.A", "st.R", "st.G", "depth.Z")}
+        colour = {name: np.ascontiguousarray(pixels[..., index]) for index, name in enumerate("RGB")}
+        write_flat(tmp_path / "plate" / f"p.{number}.exr", {**colour, **own})
+    plate, out = tmp_path / "plate" / "p.####.exr", tmp_path / "out.####.exr"
+    ran = cli("apply", plate, "--identity", identity, "-o", out, "--json")
+    assert ran.code == 0
+    told = [event["text"] for event in ran.events if event["event"] == "warning" and "own layer" in event["text"]]
+    assert len(told) == 1
+    assert "own layer matte is replaced" in told[0]
+    assert "--layers" in told[0]
+    assert told[0] in json.loads((tmp_path / "out.faceplate" / "job.json").read_text())["notes"]
+    written = channels(tmp_path / f"out.{small.numbers[0]}.exr")
+    assert (written["st.R"] == np.float16(0.25)).all()
+    assert (written["depth.Z"] == np.float16(0.25)).all()
+    assert written["matte.A"].max() == 1.0
+    ran = cli("apply", plate, "--identity", identity, "-o", tmp_path / "kept.####.exr", "--layers", "rgba", "--json")
+    assert ran.code == 0
+    assert not [event for event in ran.events if "own layer" in event.get("text", "")]
+    written = channels(tmp_path / f"kept.{small.numbers[0]}.exr")
+    assert (written["matte.A"] == np.float16(0.25)).all()

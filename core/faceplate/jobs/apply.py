@@ -18,7 +18,7 @@ from typing import Any
 import torch
 
 from .. import __version__
-from ..deliver import Delivery, write_frame
+from ..deliver import Delivery, replaced_layers, write_frame
 from ..errors import Cancelled, ConsentError, FaceplateError
 from ..faces.choose import resolve_assignments
 from ..faces.shot import ShotFaces
@@ -185,6 +185,8 @@ class _Run:
             self.emit(note(f"colour by default: {self.plate.decision.space} ({self.plate.decision.note})"))
         for text in self.movie.notes if self.movie else ():
             self.emit(note(text))
+        for text in replaced_layers(self.plate, Path(self.job.output).suffix, self.job.layers):
+            self.emit(warning(text))
         faces = faces_for(self.job, self.plate, self.bench, self.folder, self.hashes, self.emit, self.cancel)
         work = self._work(people, faces)
         base = self._base_report(people, faces)
@@ -382,7 +384,11 @@ class _Run:
             wall_seconds=0.0,
             timings={},
             rows=(),
-            notes=(*summary(faces), *(self.movie.notes if self.movie else ())),
+            notes=(
+                *replaced_layers(self.plate, Path(self.job.output).suffix, self.job.layers),
+                *summary(faces),
+                *(self.movie.notes if self.movie else ()),
+            ),
         )
 
     def _finish(self, base: JobReport, manifest: Manifest, counts: Counter[str], state: Any) -> JobOutcome:
