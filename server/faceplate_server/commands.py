@@ -36,8 +36,9 @@ def serve(
     config: Annotated[Path | None, typer.Option(help="TOML file; server/README.md lists its keys.")] = None,
     name: Annotated[str | None, typer.Option(help="Name of the server, where a user has several.")] = None,
     folder: Annotated[Path | None, typer.Option(help="Private folder. Default: the user's own.")] = None,
-    device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or cuda:N.")] = None,
-    threads: Annotated[int | None, typer.Option(min=0, help="Frames worked on at once; 0 chooses.")] = None,
+    device: Annotated[str | None, typer.Option(help="auto, cpu, cuda, cuda:N, or several: cuda:0,cuda:1.")] = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="Worker processes on the CPU; a GPU has one.")] = None,
+    threads: Annotated[int | None, typer.Option(min=0, help="Frames at once in each worker; 0 chooses.")] = None,
     root: Annotated[list[Path] | None, typer.Option(help="Folder that jobs may touch; may be repeated.")] = None,
     idle: Annotated[float | None, typer.Option(help="Seconds without work after which it stops; 0 for never.")] = None,
     upstream: Annotated[str | None, typer.Option(help="Team server that does the jobs: tcp://HOST:PORT.")] = None,
@@ -55,6 +56,7 @@ def serve(
         name=name,
         folder=None if folder is None else str(folder.absolute()),
         device=device,
+        workers=workers,
         threads=threads,
         roots=None if root is None else [str(one.absolute()) for one in root],
         idle_s=idle,
@@ -63,8 +65,7 @@ def serve(
         listen=listen,
     )
     with mapped(), logging_to(given.log_path, megabytes=given.log_mb, files=given.log_files):
-        server = Server(given, lambda: options.open_workbench(device=given.device, threads=given.threads), parent)
-        return server.run()
+        return Server(given, parent).run()
 
 
 def status(

@@ -49,13 +49,14 @@ class ServerConfig:
     name: str = _key("default", "tells servers of one user apart, one a device")
     folder: str = _key("", "private folder for socket, connection file and frame rings; empty for the user's own")
     transport: str = _key("tcp" if sys.platform == "win32" else "ipc", "ipc, or tcp on the loopback with a token")
-    device: str = _key("auto", "auto, cpu, cuda or cuda:N")
-    threads: int = _key(0, "frames worked on at once; 0 chooses by the machine", 0, 1024)
+    device: str = _key("auto", "auto, cpu, cuda, cuda:N, or several of those: cuda:0,cuda:1")
+    workers: int = _key(1, "worker processes on the CPU; a GPU has one", 1, 256)
+    threads: int = _key(0, "frames worked on at once in each worker; 0 chooses by the machine", 0, 1024)
     shots: int = _key(8, "range and analyse jobs at work at once, one a client", 1, 256)
     roots: tuple[str, ...] = _key(("/",), "folders that jobs may read and write, links followed")
     idle_s: float = _key(0.0, "seconds without a job or message after which the server stops; 0 for never", 0, 1e9)
     stop_s: float = _key(60.0, "seconds that current frames may take when the server stops", 0, 1e6)
-    warm_mb: int = _key(2048, "memory for identities, sidecars and plates that are kept warm", 1, 1 << 24)
+    warm_mb: int = _key(2048, "memory of each worker for nets, identities, sidecars and plates", 1, 1 << 24)
     max_clients: int = _key(64, "clients at once", 1, 100_000)
     max_jobs: int = _key(256, "jobs of one client that are open at once", 1, 100_000)
     max_slots: int = _key(64, "slots of one frame ring", 1, 1024)
@@ -70,6 +71,7 @@ class ServerConfig:
     paths: tuple[tuple[str, str], ...] = _key((), "table: folder here = the same folder on the team server", pairs=True)
     page: bool = _key(True, "status page on the loopback, for this user alone")
     page_port: int = _key(0, "its port; 0 for any that is free", 0, 65535)
+    ledger: str = _key("", "record of frames that go back through memory; empty for beside the log")
     log_file: str = _key("", "empty for the user's state folder")
     log_mb: int = _key(8, "size at which the log is rotated", 1, 1024)
     log_files: int = _key(4, "old logs that are kept", 1, 100)
@@ -77,15 +79,27 @@ class ServerConfig:
     def __post_init__(self) -> None:
         for spec in dataclasses.fields(self):
             _check(spec, getattr(self, spec.name))
+        _check_devices(self.device, self.workers)
         if self.transport not in ("ipc", "tcp"):
             hint = "other machines come in by `listen`, which is encrypted; nothing else leaves this machine"
             raise SettingError(f"transport {self.transport!r} is unknown", expected="ipc or tcp", hint=hint)
         if self.transport == "ipc" and sys.platform == "win32":
             raise SettingError("Windows has no ipc transport", hint='leave it out, or say transport = "tcp"')
         check_team(self)
-        for path in (*self.roots, self.folder, self.log_file, self.keys, self.spool):
+        for path in (*self.roots, self.folder, self.log_file, self.ledger, self.keys, self.spool):
             if path and not os.path.isabs(path):
                 raise SettingError(f"{path} is not absolute", hint="write whole paths in the server's configuration")
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """One device for each worker process."""
+        named = tuple(one.strip() for one in self.device.split(","))
+        return named * self.workers
+
+    @property
+    def ledger_path(self) -> Path:
+        """Of the frames that go back through memory."""
+        return Path(self.ledger) if self.ledger else self.log_path.with_suffix(".ledger.jsonl")
 
     @property
     def place(self) -> Place:
@@ -125,6 +139,28 @@ def check_team(config: ServerConfig) -> None:
     for here, there in config.paths:
         if not (os.path.isabs(here) and there.startswith("/")) or ".." in (*here.split("/"), *there.split("/")):
             raise SettingError(f'paths: "{here}" = "{there}" cannot be used', expected="two whole paths, without ..")
+
+
+_DEVICE = re.compile(r"auto|cpu|cuda(:\d+)?")
+
+
+def _check_devices(text: str, workers: int) -> None:
+    named = [one.strip() for one in text.split(",")]
+    whole = ["cuda:0" if one == "cuda" else one for one in named]
+    if not all(_DEVICE.fullmatch(one) for one in named):
+        raise SettingError(f"device {text!r} is not understood", expected="auto, cpu, cuda, cuda:N, or cuda:0,cuda:1")
+    if len(named) > 1 and not all(one.startswith("cuda") for one in named):
+        raise SettingError(
+            f"device {text!r} cannot be one server",
+            expected="GPUs alone: frames come out a little different on a CPU",
+            hint='for several processes on the CPU say device = "cpu" and workers = N',
+        )
+    if len(set(whole)) < len(whole):
+        raise SettingError(f"device {text!r} names a device twice", expected="each once")
+    if workers > 1 and named != ["cpu"]:
+        raise SettingError(
+            "several workers are for the CPU", expected='workers = 1, or device = "cpu"', found=f"device {text!r}"
+        )
 
 
 def _check(spec: Any, value: Any) -> None:

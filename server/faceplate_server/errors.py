@@ -31,8 +31,22 @@ class Refused(Exception):
         self.hint = hint
 
 
+class Told(Exception):
+    """An error that a worker process met, which is none of `faceplate.errors`.
+
+    Args:
+        failure: as the wire has it.
+    """
+
+    def __init__(self, failure: wire.Failure) -> None:
+        super().__init__(failure.message)
+        self.failure = failure
+
+
 def to_failure(error: BaseException) -> wire.Failure:
     """Any error as the wire has it. What is not ours is "internal", with its type and words."""
+    if isinstance(error, Told):
+        return error.failure
     parts: tuple[str | None, ...]
     if isinstance(error, (Refused, FaceplateError, ClientError)):
         parts = (error.message, error.expected, error.found, error.hint)
@@ -44,7 +58,13 @@ def to_failure(error: BaseException) -> wire.Failure:
         hint = "send the server's log to the developers; other jobs are not affected"
         parts = (f"the server met an error of its own: {type(error).__name__}", None, str(error) or None, hint)
     message, *rest = (None if part is None else clean(part) for part in parts)
-    return wire.Failure(_code(error), type(error).__name__, message or "no reason given", *rest)
+    return wire.Failure(_code(error), type_name(error), message or "no reason given", *rest)
+
+
+def type_name(error: BaseException) -> str:
+    """The name of an error's type; of the nearest in `faceplate.errors`, which all clients know, if it is one."""
+    known = (kind.__name__ for kind in type(error).__mro__ if kind.__module__ == FaceplateError.__module__)
+    return next(known, type(error).__name__)
 
 
 def to_message(job: str | None, error: BaseException) -> wire.Error:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,8 +59,49 @@ class Slot:
         return as_array(header, room[: header.nbytes])
 
 
+class Slots(Protocol):
+    """What a frame's work needs of its job's slots."""
+
+    def take(self, reference: wire.SlotRef) -> Slot:
+        """A slot that the job names."""
+        ...
+
+    def finish(self, slot: Slot, header: FrameHeader) -> None:
+        """The result is in it."""
+        ...
+
+
+class SlotsInHand:
+    """In a worker process: slots that the server has taken for the job, and hands back itself.
+
+    Args:
+        table: of rings that this process has mapped.
+
+    Attributes:
+        results: slots with a result, and its header.
+    """
+
+    def __init__(self, table: RingTable) -> None:
+        self._table = table
+        self.results: list[tuple[wire.SlotRef, FrameHeader]] = []
+
+    def take(self, reference: wire.SlotRef) -> Slot:
+        """A slot's memory here.
+
+        Raises:
+            RingError: the ring is gone or damaged.
+        """
+        ring = self._table.ring(reference)
+        header = ring.header(reference.slot)
+        return Slot(ring, reference, header, ring.pixels(reference.slot, header.nbytes if header else None))
+
+    def finish(self, slot: Slot, header: FrameHeader) -> None:
+        """Note the result for the server."""
+        self.results.append((slot.reference, header))
+
+
 class SlotsOfJob:
-    """The slots of one job: taken when needed, and all handed back at its end, whatever happens.
+    """The slots of one job, in the server: taken when needed, and all handed back at its end, whatever happens.
 
     Args:
         table: of mapped rings.
@@ -91,6 +132,11 @@ class SlotsOfJob:
         """Hand a slot back with a result."""
         del self._held[slot.reference.generation, slot.reference.slot]
         slot.ring.finish(slot.reference, header)
+
+    def finish_all(self, results: Iterable[tuple[wire.SlotRef, FrameHeader]]) -> None:
+        """Hand slots back with the results that a worker process put there."""
+        for reference, header in results:
+            self.finish(self._held[reference.generation, reference.slot], header)
 
     def give_back(self) -> None:
         """Hand back all that is still held, without results."""

@@ -33,7 +33,7 @@ from .errors import Refused
 from .frame_bridge import (
     Slot,
     SlotPlate,
-    SlotsOfJob,
+    Slots,
     header_like,
     header_of,
     matte_of,
@@ -67,9 +67,7 @@ class FrameJobs:
         self.faces = FaceFinder(cache)
         self.copier = Copier()
 
-    def run(
-        self, job: Job, bench: Workbench, pipeline: FacePipeline, slots: SlotsOfJob, note: Note
-    ) -> wire.FrameResult:
+    def run(self, job: Job, bench: Workbench, pipeline: FacePipeline, slots: Slots, note: Note) -> wire.FrameResult:
         """Do the frame; `note` takes a level and what a person should know.
 
         Raises:
@@ -115,7 +113,7 @@ class _FrameRun:
     """One run of one frame job; holds what its steps share."""
 
     def __init__(
-        self, home: FrameJobs, job: Job, bench: Workbench, pipeline: FacePipeline, slots: SlotsOfJob, note: Note
+        self, home: FrameJobs, job: Job, bench: Workbench, pipeline: FacePipeline, slots: Slots, note: Note
     ) -> None:
         assert isinstance(job.message, wire.SubmitFrame)
         self.home = home

@@ -17,6 +17,8 @@ from faceplate_client.connection import ConnectionInfo, remove_connection, write
 from faceplate_client.slots import sweep
 
 from .config import ServerConfig
+from .crew import Crew, CrewPlan
+from .frame_ledger import FrameLedger
 from .handlers import Card, Handlers
 from .page.service import StatusPage
 from .parent import ParentWatch
@@ -25,8 +27,7 @@ from .roots import Roots
 from .socket_loop import SocketLoop
 from .team import make_upstream, open_gateway, team_roots, team_view
 from .upstream import UpstreamWorker
-from .warm import WarmCache
-from .worker import OpenBench, Worker
+from .worker import Worker
 
 log = logging.getLogger(__name__)
 
@@ -42,14 +43,12 @@ class Server:
 
     Args:
         config: its settings.
-        open_bench: makes the workbench, in a thread, while the server already answers.
         parent: process that it must not outlive, None for none.
     """
 
-    def __init__(self, config: ServerConfig, open_bench: OpenBench, parent: int | None = None) -> None:
+    def __init__(self, config: ServerConfig, parent: int | None = None) -> None:
         self.config = config
         self.place = config.place
-        self._open_bench = open_bench
         self._parent = None if parent is None else ParentWatch(parent)
         self._stop_wanted = threading.Event()
         self._stop_by: float | None = None
@@ -159,8 +158,17 @@ class Server:
         config = self.config
         if config.upstream:
             return make_upstream(config, rings, roots, loop.tell)
-        cache = WarmCache(config.warm_mb << 20)
-        return Worker(self._open_bench, rings, roots, cache, loop.tell, shots=config.shots, team=team_view(config))
+        plan = CrewPlan(
+            devices=config.devices,
+            threads=config.threads,
+            shots=config.shots,
+            warm_bytes=config.warm_mb << 20,
+            roots=roots.folders,
+            folder=rings.folder,
+            limits=rings.limits,
+        )
+        ledger = FrameLedger(config.ledger_path, roots)
+        return Worker(Crew(plan), rings, roots, ledger, loop.tell, shots=config.shots, team=team_view(config))
 
     def _warm_up(self, worker: Worker | UpstreamWorker) -> None:
         try:
@@ -202,6 +210,8 @@ class Server:
         in_use = [key_of(slot) for job in handlers.jobs.values() for slot in job.slots()]
         for path in handlers.worker.rings.sweep(in_use):
             log.info("removed the frame ring %s of a dead client", path.name)
+        if isinstance(handlers.worker, Worker):
+            handlers.worker.ledger.settle(handlers.clients.keys())
 
     def _why_stop(self, handlers: Handlers, now: float) -> bool:
         idle = self.config.idle_s

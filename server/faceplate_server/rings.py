@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,9 +42,13 @@ class RingTable:
     Args:
         folder: the only one that rings may lie in.
         limits: see there.
+
+    Attributes:
+        on_let_go: told of rings that are let go, for others who have mapped them.
     """
 
     def __init__(self, folder: Path, limits: RingLimits) -> None:
+        self.on_let_go: Callable[[Sequence[Key]], None] | None = None
         self.folder = folder
         self.limits = limits
         self._rings: dict[Key, Ring] = {}
@@ -89,11 +93,14 @@ class RingTable:
 
     def let_go(self, keys: Iterable[Key]) -> None:
         """Unmap rings; harmless for those that are not mapped."""
+        named = list(keys)
         with self._lock:
-            gone = [self._rings.pop(key, None) for key in keys]
+            gone = [self._rings.pop(key, None) for key in named]
         for ring in gone:
             if ring is not None:
                 ring.close()
+        if named and self.on_let_go is not None:
+            self.on_let_go(named)
 
     def sweep(self, in_use: Iterable[Key]) -> list[Path]:
         """Remove the files of dead owners and unmap their rings, but those that a job still works on."""

@@ -1,4 +1,6 @@
-"""The threads that do the work, and what they share: one warm workbench a server, on one device."""
+"""The threads of jobs. They check, plan, wait for turns and keep manifests; frames and analyses are done by the worker
+processes (`crew.py`).
+"""
 
 from __future__ import annotations
 
@@ -10,50 +12,64 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any
 
+from faceplate.cli.options import open_workbench
 from faceplate.errors import Cancelled, FaceplateError
-from faceplate.faces.nets import FaceNets
 from faceplate.job import FINISHED
 from faceplate.jobs.analyse import run_analyse
-from faceplate.jobs.apply import make_engine, run_apply, torch_device
+from faceplate.jobs.apply import run_apply
+from faceplate.jobs.events import Emit
 from faceplate.jobs.spec import ENGINES, Workbench
 from faceplate.models.sessions import SessionPool
-from faceplate.pipeline import FacePipeline
 from faceplate_client import wire
 from faceplate_client.errors import ClientError
 
 from . import requests
 from .answering import answer_in_thread
-from .errors import Refused, clean, to_failure, to_message
+from .crew import Crew
+from .errors import Refused, Told, clean, to_failure, to_message
 from .frame_bridge import SlotsOfJob
-from .frame_job import FrameJobs
+from .frame_ledger import FrameLedger
+from .hands import JobHands
 from .jobs import LANES, Job, JobQueue, Lane
 from .listing import tracks_of
+from .net_cards import NetCards
 from .rings import RingTable
 from .roots import Roots
 from .spool import TeamView
 from .turns import FrameTurns
-from .warm import WarmCache, WarmMapping
 
 log = logging.getLogger(__name__)
 
 _BATCH_NICE = 5
+_LEAVE_S = 5.0
 
 Tell = Callable[[Job, Any], None]
 """Takes a message of a job, from any thread. The job's last message is its end."""
-OpenBench = Callable[[], Workbench]
+
+
+@dataclasses.dataclass(frozen=True)
+class WarmCount:
+    """What the workers keep warm, in bytes.
+
+    Attributes:
+        total: of all workers, as they last said.
+        budget: of all workers.
+    """
+
+    total: int
+    budget: int
 
 
 class Worker:
-    """Runs jobs on one device.
+    """Runs jobs.
 
     Args:
-        open_bench: makes the workbench; called once, by `warm_up`.
+        crew: the worker processes; started by `warm_up`.
         rings: of the clients.
         roots: files that may be touched.
-        cache: what is kept warm.
+        ledger: record of single frames.
         tell: takes the jobs' messages.
         shots: range and analyse jobs at work at once.
         team: how jobs of a team's clients are written into ledgers.
@@ -61,49 +77,45 @@ class Worker:
 
     def __init__(
         self,
-        open_bench: OpenBench,
+        crew: Crew,
         rings: RingTable,
         roots: Roots,
-        cache: WarmCache,
+        ledger: FrameLedger,
         tell: Tell,
         *,
         shots: int,
         team: TeamView | None = None,
     ) -> None:
+        self.crew = crew
         self.rings = rings
         self.roots = roots
-        self.cache = cache
+        self.ledger = ledger
         self.queues: dict[Lane, JobQueue] = {lane: JobQueue(one_each=lane == "shots") for lane in LANES}
-        self._open_bench = open_bench
         self._tell = tell
         self._shots = shots
         self._team = TeamView() if team is None else team
-        self._frames = FrameJobs(roots, cache)
         self._threads: list[threading.Thread] = []
         self._lock = threading.Lock()
         self._pools: dict[bool, SessionPool] = {}
-        self._pipelines: dict[str, FacePipeline] = {}
         self.frames_done = 0
         self.bench: Workbench | None = None
         self.turns = FrameTurns(1)
 
     def warm_up(self) -> None:
-        """Load what every job needs, then start to work.
+        """Start the worker processes, wait until they are warm, then begin with the jobs.
 
         Raises:
             ResourceError: the device or a net is not available.
             ColourSpaceError: the OCIO configuration cannot be loaded.
         """
-        bench = self._open_bench()
-        FaceNets.load(bench.nets)
-        for net in bench.nets.loaded:
-            net.warm_up()
-        self._pools[False] = bench.nets
-        for name in ENGINES:
-            engine = make_engine(name, bench)
-            prepared = WarmMapping(self.cache, f"prepared {name}")
-            self._pipelines[name] = FacePipeline(bench.config, engine, torch_device(bench), prepared)
+        self.crew.start()
+        device = self.crew.members[0].device
+        assert device is not None
+        self._pools[False] = NetCards(device, commercial=False)
+        bench = open_workbench(device=str(device), threads=self.crew.threads)
+        bench = dataclasses.replace(bench, nets=self._pools[False])
         self.turns = FrameTurns(bench.threads)
+        self.rings.on_let_go = self.crew.let_go
         self.bench = bench
         counts: Mapping[Lane, int] = {
             "interactive frames": bench.threads,
@@ -124,6 +136,7 @@ class Worker:
         """Stop a job within its current frame. True when it was still waiting, so that no thread will end it."""
         job.stop(why)
         self.turns.wake()
+        self.crew.cancel(job)
         return self.queues[job.lane].remove(job)
 
     def close(self, patience_s: float) -> bool:
@@ -133,30 +146,40 @@ class Worker:
         end = time.monotonic() + patience_s
         for thread in self._threads:
             thread.join(max(0.0, end - time.monotonic()))
-        for pool in self._pools.values():
-            pool.close()
-        return not any(thread.is_alive() for thread in self._threads)
+        ended = not any(thread.is_alive() for thread in self._threads)
+        self.crew.close(_LEAVE_S if ended else 0.0)
+        self.ledger.close()
+        return ended
 
     @property
     def devices(self) -> tuple[wire.Device, ...]:
         """What the nets run on; none while the server starts."""
         if self.bench is None:
             return ()
-        device = self.bench.nets.device
-        return (wire.Device(str(device), device.kind, device.provider),)
+        found = (one.device for one in self.crew.members if one.device is not None)
+        return tuple(dict.fromkeys(wire.Device(str(one), one.kind, one.provider) for one in found))
 
     @property
     def summary(self) -> str:
         """For the log: what the work is done with."""
         assert self.bench is not None
-        device = self.bench.nets.device
-        return f"{device} by {device.provider} ({device.reason}), {self.bench.threads} frames at once"
+        device, count = self.bench.nets.device, len(self.crew.members)
+        names = ", ".join(one.name for one in self.devices)
+        workers = f"{count} worker{'s' if count > 1 else ''}"
+        return f"{names} by {device.provider} ({device.reason}), {workers}, {self.bench.threads} frames at once"
+
+    @property
+    def cache(self) -> WarmCount:
+        """What the workers keep warm."""
+        members = self.crew.members
+        total = sum(int(one.facts.get("warm_bytes", 0)) for one in members)
+        return WarmCount(total, self.crew.plan.warm_bytes * len(self.crew.plan.devices))
 
     @property
     def nets(self) -> tuple[str, ...]:
-        """Warm nets: id, device, provider, precision."""
-        loaded = [net for pool in self._pools.values() for net in pool.loaded]
-        told = (f"{net.card.id} on {net.device} by {net.provider} in {net.precision}" for net in loaded)
+        """Warm nets: id, device, provider, precision, and memory as estimated."""
+        found = [net for one in self.crew.members for net in one.facts.get("nets", ())]
+        told = (f"{net} on {on} by {by} in {kind}, {size / 1e6:.0f} MB" for net, on, by, kind, size in found)
         return tuple(dict.fromkeys(told))
 
     # In the threads
@@ -180,7 +203,7 @@ class Worker:
             end = self._run(job)
         except Cancelled:
             return self.stopped(job)
-        except (Refused, FaceplateError, ClientError) as error:
+        except (Refused, FaceplateError, ClientError, Told) as error:
             log.info("job %s of %s ended: %s", job.id, job.client, error)
             return to_message(job.id, error)
         except Exception as error:
@@ -199,6 +222,7 @@ class Worker:
         if isinstance(message, wire.SubmitFrame):
             return self._frame(job, bench, message)
         emit = _Events(self, job)
+        bench = self._with_hands(job, bench, emit)
         if isinstance(message, wire.SubmitAnalyse):
             analysis = requests.analyse_job(message, self.roots)
             sidecar = run_analyse(analysis, bench, emit, job.token)
@@ -213,15 +237,28 @@ class Worker:
 
     def _frame(self, job: Job, bench: Workbench, message: wire.SubmitFrame) -> wire.FrameResult:
         job.total = 1
+        self.ledger.begin(job, bench)
         slots = SlotsOfJob(self.rings)
-        pipeline = self._pipelines.get(message.engine, self._pipelines[ENGINES[0]])
+        own_slot = isinstance(message.plate, wire.SlotRef) and message.output in (None, message.plate)
         try:
             with bench.turn():
-                result = self._frames.run(job, bench, pipeline, slots, partial(self.note, job))
+                job.token.check()
+                for reference in job.slots():
+                    slots.take(reference)
+                done = self.crew.ask(
+                    {"do": "frame", "job": message, "client": job.client},
+                    job,
+                    lane="fast" if job.interactive else "slow",
+                    given_up=lambda: job.token.is_cancelled,
+                    on=lambda said: self.note(job, said["level"], said["text"]),
+                    again=lambda: not own_slot,  # the plate may be half the result by then
+                )
+                slots.finish_all(done["slots"])
         finally:
             slots.give_back()
         job.done = 1
         self.count()
+        result: wire.FrameResult = done["result"]
         return result
 
     def count(self) -> None:
@@ -242,12 +279,23 @@ class Worker:
         """Send a message of a job."""
         self._tell(job, message)
 
+    def _with_hands(self, job: Job, bench: Workbench, emit: Emit) -> Workbench:
+        """The bench of a range or analysis: its frames go to the worker processes."""
+        hands = JobHands(
+            self.crew,
+            job,
+            engine=getattr(job.message, "engine", ENGINES[0]),
+            commercial=getattr(job.message, "commercial", False),
+            emit=emit,
+            turn=bench.turn,
+        )
+        return dataclasses.replace(bench, hands=hands)
+
     def _bench_for(self, job: Job, *, commercial: bool) -> Workbench:
         assert self.bench is not None
         with self._lock:
             if commercial not in self._pools:
-                device = str(self.bench.nets.device)
-                self._pools[commercial] = SessionPool(device=device, threads=1, commercial=commercial)
+                self._pools[commercial] = NetCards(self.bench.nets.device, commercial=commercial)
         turn = self.turns.of(
             job.client + job.owner.hex(), interactive=job.interactive, given_up=lambda: job.token.is_cancelled
         )

@@ -176,6 +176,8 @@ def analyse_plate(
         Cancelled: asked to stop; an analysis starts again from its beginning.
         InputError: no frame can be read.
     """
+    if bench.hands is not None:
+        return bench.hands.analyse(plate, frames, settings, emit, cancel)
     nets = FaceNets.load(bench.nets)
     exposure = analysis_exposure(plate, frames, nets)
 

@@ -342,7 +342,9 @@ class _Run:
     def _in_turn(self, work: FrameWork, source: FrameSource) -> FrameRecord | None:
         """One frame, None where the job was cancelled before its turn came."""
         with self.bench.turn():
-            return None if self.cancel.is_cancelled else work.run(source)
+            if self.cancel.is_cancelled:
+                return None
+            return work.run(source) if self.bench.hands is None else self.bench.hands.frame(work, source)
 
     def _frame_event(self, record: FrameRecord, work: FrameWork) -> dict[str, Any]:
         event: dict[str, Any] = {

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..deliver import Delivery, write_frame
-from ..errors import FrameMismatchError, InputError, OutputError
+from ..errors import DeviceMemoryError, FrameMismatchError, InputError, OutputError
 from ..face import Observation
 from ..faces.topology import RIGID
 from ..frame import Box, Frame
@@ -20,6 +20,7 @@ from ..job import FINISHED, FrameState, HoldOut, KeyedSettings, SwapSettings
 from ..media.atomic import atomic_write
 from ..media.matte import read_matte
 from ..media.sequence import ImageSequence, is_pattern
+from ..models.memory import is_out_of_memory
 from ..pipeline import FacePipeline, FaceTask, SwappedFrame
 from ..plate import FrameSource, Plate
 from ..provenance.attributes import settings_hash
@@ -101,9 +102,11 @@ class FrameWork:
         start = time.perf_counter()
         try:
             record = self._run(source)
-        except OutputError:
-            raise
         except InputError as error:
+            if is_out_of_memory(error):
+                raise DeviceMemoryError("memory ran out in a file's library", found=str(error)) from error
+            if isinstance(error, OutputError):
+                raise
             return FrameRecord(source.number, FrameState.FAILED, key="", error=error.to_dict())
         return replace(record, seconds={**record.seconds, "frame": time.perf_counter() - start})
 

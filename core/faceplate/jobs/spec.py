@@ -4,22 +4,43 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from ..colour.spaces import ColourConfig
 from ..errors import SettingError
 from ..face import Identity
-from ..faces.shot import AnalyseSettings
+from ..faces.shot import AnalyseSettings, ShotFaces
 from ..job import Assignment, HoldOut, KeyedSettings, MissingPolicy
 from ..media.sequence import without_number
 from ..models.sessions import SessionPool
 
+if TYPE_CHECKING:
+    from ..plate import FrameSource, Plate
+    from .cancel import CancelToken
+    from .events import Emit
+    from .frames import FrameWork
+    from .manifest import FrameRecord
+
 ENGINES = ("mesh",)
+
+
+class Hands(Protocol):
+    """Does frames and analyses in other processes."""
+
+    def frame(self, work: FrameWork, source: FrameSource) -> FrameRecord:
+        """As `FrameWork.run`, from several threads."""
+        ...
+
+    def analyse(
+        self, plate: Plate, frames: Sequence[int], settings: AnalyseSettings, emit: Emit, cancel: CancelToken
+    ) -> ShotFaces:
+        """As `analyse.analyse_plate`."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,6 +55,7 @@ class Workbench:
         shown: how a path is written into ledger, report and sidecar, where the job's files lie elsewhere than for
             its user (a team server works on copies).
         user: who the ledger says it was; None for the user of this process.
+        hands: does frames and analyses elsewhere; None for this process.
     """
 
     config: ColourConfig
@@ -42,6 +64,7 @@ class Workbench:
     turn: Callable[[], AbstractContextManager[None]] = nullcontext
     shown: Callable[[str], str] = str
     user: str | None = None
+    hands: Hands | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from ..memory import process_mb
 from ..worker import Worker
 
 _JOBS = 200
-_NET = re.compile(r"(.+) on (\S+) by (\S+) in (\S+)")
+_NET = re.compile(r"(.+) on (\S+) by (\S+) in ([^,\s]+)(?:, .*)?")
 
 
 @dataclass(frozen=True)

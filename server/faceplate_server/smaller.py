@@ -1,0 +1,146 @@
+"""What a worker does when memory runs out in a frame: make room, do it again alone, then in tiles."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import torch
+
+from faceplate.errors import DeviceMemoryError
+from faceplate.models.memory import is_out_of_memory
+from faceplate.pipeline import FacePipeline
+
+from .tiles import TiledEngine
+from .warm import WarmCache
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+_TILES = (2, 4)
+
+
+@dataclass(frozen=True)
+class Smaller:
+    """How a frame was done in the end.
+
+    Attributes:
+        tiles: to a side of each face; 0 for none, with the pixels of any other frame.
+    """
+
+    tiles: int
+
+    @property
+    def text(self) -> str:
+        """For people."""
+        if not self.tiles:
+            return "memory ran out and the frame was done again alone: the pixels are the same"
+        return (
+            f"memory ran out and the faces were done in {self.tiles} x {self.tiles} tiles: light and sharpness were "
+            "measured by tile, so that the pixels differ from those of a frame with enough memory"
+        )
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """For the result: how it was done, and what differs."""
+        return {"smaller": f"{self.tiles} x {self.tiles} tiles" if self.tiles else "alone", "smaller_note": self.text}
+
+
+class FrameMemory:
+    """Runs the frames of one worker. May be used from several threads.
+
+    Args:
+        cache: what is kept warm; let go where memory runs out.
+    """
+
+    def __init__(self, cache: WarmCache) -> None:
+        self._cache = cache
+        self._changed = threading.Condition()
+        self._at_work = 0
+        self._alone = 0
+
+    def run(self, attempt: Callable[[FacePipeline], T], pipeline: FacePipeline) -> tuple[T, Smaller | None]:
+        """Do a frame; smaller where memory runs out.
+
+        Args:
+            attempt: does it, and leaves nothing half done when it raises.
+            pipeline: the whole steps.
+
+        Returns:
+            (what `attempt` gave, how it was done smaller, None where it was not).
+
+        Raises:
+            DeviceMemoryError: there is too little memory even so.
+        """
+        with self._beside():
+            done = _tried(attempt, pipeline)
+        if not isinstance(done, _Short):
+            return done, None
+        log.warning("memory ran out in a frame (%s): it is done again, alone", done.said)
+        with self._by_itself():
+            for count in (0, *_TILES):
+                self._make_room()
+                engine = pipeline.engine if count == 0 else TiledEngine(pipeline.engine, count)
+                again = FacePipeline(pipeline.config, engine, pipeline.device)
+                done = _tried(attempt, again)
+                if not isinstance(done, _Short):
+                    return done, Smaller(count)
+                log.warning("memory ran out again (%s), %s", done.said, f"{count} tiles" if count else "alone")
+            self._make_room()
+        raise DeviceMemoryError(
+            "there is too little memory for this frame",
+            expected=f"room for a face in {_TILES[-1]} x {_TILES[-1]} tiles, one frame at a time",
+            found=done.said,
+            hint="close other programs that use the device, or work at a smaller size",
+        )
+
+    def _make_room(self) -> None:
+        self._cache.shrink(0)
+        gc.collect()
+        torch.cuda.empty_cache()  # nothing where CUDA is not in use
+
+    @contextmanager
+    def _beside(self) -> Iterator[None]:
+        with self._changed:
+            self._changed.wait_for(lambda: not self._alone)
+            self._at_work += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._at_work -= 1
+                self._changed.notify_all()
+
+    @contextmanager
+    def _by_itself(self) -> Iterator[None]:
+        with self._changed:
+            self._alone += 1
+            self._changed.wait_for(lambda: not self._at_work)
+            self._at_work += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._at_work -= 1
+                self._alone -= 1
+                self._changed.notify_all()
+
+
+@dataclass(frozen=True)
+class _Short:
+    said: str
+
+
+def _tried(attempt: Callable[[FacePipeline], T], pipeline: FacePipeline) -> T | _Short:
+    """The attempt's result, or what was said when memory ran out. The error is let go: it holds the frame's memory."""
+    try:
+        return attempt(pipeline)
+    except Exception as error:
+        if not is_out_of_memory(error):
+            raise
+        return _Short(str(error)[:500] or type(error).__name__)
