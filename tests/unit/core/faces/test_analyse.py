@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import cv2
 import numpy as np
 import pytest
 
 from faceplate.errors import Cancelled, SettingError
 from faceplate.face import Origin, Track
+from faceplate.faces import follow, topology
 from faceplate.faces.analyse import analyse_shot, analyse_single
 from faceplate.faces.crop import Roi
 from faceplate.faces.detect import DetectSettings
@@ -62,7 +64,7 @@ def test_jitter_at_400_px_on_a_moving_plate_with_grain() -> None:
     assert abs(smooth.lag_frames) < 0.01
 
 
-def test_most_frames_cost_one_square_and_stay_as_steady_as_the_mean_of_five(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_few_frames_cost_a_run_of_the_net_and_all_stay_as_steady_as_with_five(monkeypatch: pytest.MonkeyPatch) -> None:
     plate = moving_plate(800, 600, 12, face_width_px=400, motion="linear", travel_px=120, grain=0.01)
     asked: list[int] = []
 
@@ -72,11 +74,39 @@ def test_most_frames_cost_one_square_and_stay_as_steady_as_the_mean_of_five(monk
 
     monkeypatch.setattr("faceplate.faces.follow.measure_in", counted)
     cheap = figures(plate, analyse(plate).tracks[0])
-    assert [count for count in asked if count] == [1] * 7 + [5] + [1] * 3
+    assert asked[1:] == [0, 1, 0, 1, 0, 1, 0, 5, 0, 1, 0]
     monkeypatch.setattr("faceplate.faces.follow._SURVEY_EVERY", 1)
     full = figures(plate, analyse(plate).tracks[0])
     assert cheap.jitter_px < max(1.2 * full.jitter_px, 0.12)
     assert abs(cheap.mean_error_px - full.mean_error_px) < 0.25
+
+
+def with_eyes_closed(plate: SyntheticPlate, frame: int, pixels: np.ndarray) -> np.ndarray:
+    """The colour of the lower lids all over both eyes."""
+    out = pixels.copy()
+    for eye in (topology.RIGHT_EYE, topology.LEFT_EYE):
+        ring = plate.truth_landmarks(frame)[list(eye), :2]
+        centre, height = ring.mean(0), float(np.ptp(ring[:, 1]))
+        mask = np.zeros(out.shape[:2], np.uint8)
+        cv2.fillPoly(mask, [np.rint((ring - centre) * 1.3 + centre).astype(np.int32)], 1)
+        out[mask > 0] = out[int(centre[1] + 0.8 * height), int(centre[0])]
+    return out
+
+
+@pytest.mark.parametrize("closed", [1004, 1005])
+def test_in_a_blink_no_frame_goes_by_flow_alone(monkeypatch: pytest.MonkeyPatch, closed: int) -> None:
+    plate = moving_plate(400, 300, 9, face_width_px=160, motion="linear", travel_px=20, grain=0.005)
+    opened, by_flow = [0], []
+
+    def blink(frame: int, pixels: np.ndarray) -> np.ndarray:
+        opened[0] = frame
+        return with_eyes_closed(plate, frame, pixels) if frame in (closed, closed + 1) else pixels
+
+    carried = follow._carried
+    monkeypatch.setattr(follow, "_carried", lambda *args: by_flow.append(opened[0]) or carried(*args))
+    analyse(plate, change=blink)
+    assert by_flow
+    assert not {closed, closed + 2} & set(by_flow)
 
 
 def test_a_face_that_turns_all_the_way_round_is_never_lost() -> None:
