@@ -35,9 +35,9 @@ FORBIDDEN = {
     | HEAVY
     | {"zmq"},
 }
-BLENDER_DATA = {"host.py", "baking.py", "compositor.py", "batch.py", "render_timeline.py"}
+BLENDER_DATA = {"host.py", "baking.py", "compositor.py", "batch.py", "render_timeline.py", "clip_ui.py"}
 """Files of faceplate_blender that may use `bpy.data` and `bpy.ops`: few places change the artist's document."""
-BLENDER_FREE = {"shim.py", "colours.py", "strips.py", "placing.py", "nodes.py", "render_state.py"}
+BLENDER_FREE = {"shim.py", "colours.py", "strips.py", "placing.py", "nodes.py", "clip_tracks.py", "render_state.py"}
 """Files of faceplate_blender that do without bpy: they work on what they are given."""
 LAYERS = (
     "errors",
