@@ -23,7 +23,7 @@ from faceplate_client.task import Session
 
 from . import clip_tracks, preferences
 from .compositor import CompositorHost
-from .host import BlenderHost
+from .host import BlenderHost, only_movie_clip, scene_names
 from .operators import Action, Working, said
 from .panels import CATEGORY, draw_work, invoking
 from .state import STATE
@@ -35,16 +35,13 @@ def users_of(context: Any, source: clip_tracks.Source) -> list[User]:
     """The strips and groups of all scenes whose files a movie clip shows."""
     found: list[User] = []
     folder = preferences.of(context).output_root
-    for scene in bpy.data.scenes:
-        strips = BlenderHost(scene.name, folder, STATE.keep_progress)
-        groups = CompositorHost(scene.name, folder, STATE.keep_progress)
-        for host in (strips, groups):
-            if host is strips and scene.sequence_editor is None:
-                continue
+    for scene in scene_names():
+        for kind in (BlenderHost, CompositorHost):
+            host = kind(scene, folder, STATE.keep_progress)
             try:
                 clips = host.clips(Scope.ALL)
             except ClientError:
-                continue  # a group without a plate is no user
+                continue  # a scene without strips, a group without a plate: no user
             found += [(host, clip) for clip in clips if clip.source and _same(clip.source, source.path)]
     return found
 
@@ -180,7 +177,7 @@ def clip_of(context: Any) -> Any:
     space = context.space_data
     if space is not None and space.type == "CLIP_EDITOR":
         return space.clip
-    return bpy.data.movieclips[0] if len(bpy.data.movieclips) == 1 else None
+    return only_movie_clip()
 
 
 def _analysed(session: Session, clip: Clip) -> Analysis:

@@ -304,6 +304,11 @@ class CompositorHost(BlenderHost):
         )
 
 
+def group_tree(name: str) -> Any:
+    """A group's tree by its name; KeyError where it is gone."""
+    return bpy.data.node_groups[name]
+
+
 def compositor_tree(scene: Any, api: Api, *, make: bool) -> Any:
     """The node tree that a scene is composited with; None where there is none and none is to be made."""
     if not api.compositor_groups:

@@ -259,6 +259,17 @@ def scene_of(context: Any) -> Any:
     return getattr(context, "sequencer_scene", None) or context.scene
 
 
+def scene_names() -> list[str]:
+    """Names of the file's scenes."""
+    return [scene.name for scene in bpy.data.scenes]
+
+
+def only_movie_clip() -> Any:
+    """The file's movie clip where it has just one, else None."""
+    clips = bpy.data.movieclips
+    return clips[0] if len(clips) == 1 else None
+
+
 def working_space(api: Api) -> str:
     """The scene-linear space of Blender's own pixels, as the server knows it.
 

@@ -20,6 +20,7 @@ from faceplate_client.outcome import Analysis, BatchOutcome, Manner
 from faceplate_client.task import Session, Task, run
 
 from . import preferences
+from .compositor import group_tree
 from .host import BlenderHost, scene_of
 from .settings import recipe_of
 from .state import STATE
@@ -331,7 +332,7 @@ class FACEPLATE_OT_choose_face(bpy.types.Operator):
 
     def execute(self, context: Any) -> set[str]:
         """Into the settings of the scene, or of a group of the compositor."""
-        settings = (bpy.data.node_groups[self.group] if self.group else scene_of(context)).faceplate
+        settings = (group_tree(self.group) if self.group else scene_of(context)).faceplate
         settings.track, settings.track_number = "NUMBER", self.track
         return {"FINISHED"}
 

@@ -1,1 +1,1 @@
-"""Build the plug-ins and put them where the hosts look for them; what is written can be taken away again."""
+"""Hosts on the command line: build plug-ins, put them where hosts look for them and take them away, render timelines."""
