@@ -15,12 +15,12 @@ from faceplate.errors import Cancelled, OutputBusyError, ResourceError
 from faceplate.jobs.lock import job_lock
 from faceplate.jobs.output import make_folder
 from faceplate.jobs.spec import job_folder
-from faceplate.media.atomic import atomic_write, check_writable, output_error
-from faceplate.media.file_hash import file_hash
+from faceplate.media.atomic import check_writable, output_error
 from faceplate_client import wire
 from faceplate_client.slot_header import SLOT_BYTES, FrameHeader, pack_header, unpack_header
 
 from . import link
+from .arriving import Arriving
 from .errors import Refused
 from .frame_bridge import Slot, SlotsOfJob
 from .jobs import Job
@@ -28,7 +28,8 @@ from .parcel import Packer, Parcel
 from .rewrite import FRAME, ROOM, rewritten, slot_mark
 from .rings import RingTable
 from .streams import Sink, file_source, frame_source
-from .upstream_link import Channel, LinkLost, UpstreamLink
+from .upstream_line import Channel, LinkLost
+from .upstream_link import UpstreamLink
 
 log = logging.getLogger(__name__)
 
@@ -227,7 +228,7 @@ class _Attempt:
         self._id = identifier
         self._parcel = forward.pack()
         self._frames: dict[int, tuple[Sink, bytearray]] = {}
-        self._files: dict[int, _Arriving] = {}
+        self._files: dict[int, Arriving] = {}
         self._results: list[tuple[Slot, FrameHeader, bytearray]] = []
         self._end_by: float | None = None
         self._begun = False
@@ -315,7 +316,7 @@ class _Attempt:
             return
         target = self._forward.place(self._parcel, head["path"])
         make_folder(target.parent)
-        arriving = _Arriving(target, head)
+        arriving = Arriving(target, head)
         if head["size"]:
             self._files[head["stream"]] = arriving
         else:
@@ -371,41 +372,3 @@ class _Attempt:
             wire.LayerMade(one.name, one.output if one.output is not None else output) for one in asked.layers
         )
         return dataclasses.replace(message, id=self._job.id, output=output, layers=layers)
-
-
-class _Arriving:
-    """A file that comes back: it appears whole or not at all.
-
-    Args:
-        target: where it belongs.
-        head: of its `open`.
-
-    Raises:
-        OutputError: it cannot be written.
-    """
-
-    def __init__(self, target: Path, head: dict[str, Any]) -> None:
-        self.target = target
-        self._writing = atomic_write(target)
-        self._temporary = self._writing.__enter__()
-        self.sink = Sink(head, path=self._temporary)
-
-    def finish(self) -> None:
-        """All of it is there.
-
-        Raises:
-            ResourceError: it is not what the team server sent.
-            OutputError: it cannot be written.
-        """
-        self.sink.finish()
-        if file_hash(self._temporary) != self.sink.head["hash"]:
-            self.drop()
-            raise ResourceError(f"{self.target} came damaged from the team server", hint="send the job again")
-        self._writing.__exit__(None, None, None)
-
-    def drop(self) -> None:
-        """Leave the old file, or none."""
-        self.sink.finish()
-        lost = LinkLost()
-        with contextlib.suppress(LinkLost):
-            self._writing.__exit__(LinkLost, lost, None)

@@ -21,12 +21,12 @@ from faceplate.jobs.manifest import read_records
 from faceplate.jobs.plan import exposure_frames
 from faceplate.jobs.reporting import MANIFEST_FILE
 from faceplate.jobs.spec import job_folder
-from faceplate.media.atomic import is_temporary
 from faceplate.media.sequence import ImageSequence, is_pattern, open_sequence, output_path
 from faceplate_client import wire
 
 from . import link
 from .errors import Refused
+from .job_files import below, file_of
 from .rewrite import SENT, PathMap, is_frame_of, rewritten
 from .roots import Roots
 
@@ -147,9 +147,9 @@ class _Packing:
         elif message.source is not None:
             self._shot(message.source, None, message)
         if message.holdout is not None and isinstance(message.holdout.matte, wire.FileRef):
-            self._input(_file_of(message.holdout.matte))
+            self._input(file_of(message.holdout.matte))
         if isinstance(message.output, wire.FileRef):
-            self._result(_file_of(message.output))
+            self._result(file_of(message.output))
 
     def _shot(self, pattern: str, number: int | None, message: wire.SubmitFrame) -> None:
         """What decides one frame of a shot: its file, the first one, its sidecar, the frames that show its light."""
@@ -183,7 +183,7 @@ class _Packing:
         folder = job_folder(message.output)
         self._parcel.back.add(folder)
         self._packer.roots.check(message.output)
-        for path in _below(folder):
+        for path in below(folder):
             self._add(path, "state")
         for path in _finished(folder, message.output):
             self._add(path, "output")
@@ -276,19 +276,6 @@ class _Packing:
                 hint="move the shot into a folder of its own, or use shared storage ([paths])",
             )
         self._parcel.listings[there(folder)] = names
-
-
-def _file_of(reference: wire.FileRef) -> Path:
-    if reference.frame is None or not is_pattern(reference.pattern):
-        return Path(reference.pattern)
-    return output_path(reference.pattern, reference.frame)
-
-
-def _below(folder: Path) -> Iterator[Path]:
-    for top, _, names in os.walk(folder):
-        for name in sorted(names):
-            if name != "lock" and not is_temporary(name):
-                yield Path(top) / name
 
 
 def _finished(folder: Path, output: str) -> Iterator[Path]:

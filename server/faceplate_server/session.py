@@ -8,11 +8,9 @@ import logging
 import os
 import queue
 import secrets
-import shutil
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,21 +18,20 @@ from typing import Any
 from faceplate.errors import FaceplateError
 from faceplate.jobs.hashes import HashCache
 from faceplate.jobs.spec import job_folder
-from faceplate.media.atomic import is_temporary
-from faceplate.media.file_hash import file_hash
-from faceplate.media.sequence import is_pattern, output_path
 from faceplate_client import wire
 from faceplate_client.errors import ClientError
-from faceplate_client.slot_header import pack_header
 
 from . import link
 from .errors import Refused, to_message
+from .job_files import file_of
 from .keys import TeamClient
 from .rewrite import FRAME, ROOM, SENT, is_frame_of, rewritten
 from .rooms import Room, RoomPool, read_header
 from .roots import Roots
+from .session_results import Results
 from .spool import Spool
-from .streams import Outbox, Post, Sink, file_source, frame_source
+from .streams import Outbox, Post, Sink
+from .team_job import TeamJob
 
 log = logging.getLogger(__name__)
 
@@ -42,47 +39,6 @@ _SYNC_S = 2.0
 _MOST_STREAMS = 1000
 _MOST_UNREAD = 1 << 26
 """Bytes that may wait here: several windows, more than an honest client has on its way."""
-
-
-@dataclass(eq=False)
-class TeamJob:
-    """A job of a client.
-
-    Attributes:
-        id: as the client named it.
-        inner: as this server's own queue knows it.
-        message: as it came.
-        head: of its `job`.
-        missing: contents that have not come yet.
-        frames: of the head, as they come in.
-        rooms: for results.
-        waiting: frames that are not whole yet.
-        started: whether the server has it.
-        told: size and time of the files that were sent back.
-        synced: `time.monotonic()` when the job folder was sent back.
-    """
-
-    id: str
-    inner: str
-    message: Any
-    head: Mapping[str, Any]
-    missing: set[str] = field(default_factory=set)
-    frames: list[Room] = field(default_factory=list)
-    rooms: list[Room] = field(default_factory=list)
-    waiting: set[int] = field(default_factory=set)
-    started: bool = False
-    told: dict[Path, tuple[int, int]] = field(default_factory=dict)
-    synced: float = field(default_factory=time.monotonic)
-
-    @property
-    def urgent(self) -> bool:
-        """Whether a person waits for it."""
-        return bool(self.message.priority == "interactive")
-
-    @property
-    def contents(self) -> dict[str, int]:
-        """Sizes of the files that came with it, by hash."""
-        return {content: size for _, content, size, _ in self.head["files"]}
 
 
 class Session:
@@ -120,6 +76,7 @@ class Session:
         self._contents = self._tree.contents
         self._rooms = RoomPool(rings, limits.frame_bytes)
         self._outbox = Outbox(post, self._file_failed, f"to {client.name}")
+        self._results = Results(self._tree, self._outbox)
         self._inbox: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._prefix = secrets.token_hex(4)
         self._count = 0
@@ -384,59 +341,15 @@ class Session:
         if job is None or isinstance(message, wire.Accepted):
             return
         if isinstance(message, wire.FrameResult):
-            self._send_frames(job, message)
+            self._results.send_frames(job, message)
         if isinstance(message, (wire.Partial, wire.FrameResult)) and isinstance(message.output, wire.FileRef):
-            self._send_file(job, _file_of(message.output), frame=True)
+            self._results.send_file(job, file_of(message.output), frame=True)
         if isinstance(message, wire.ENDS) or time.monotonic() - job.synced > _SYNC_S:
-            self._send_folder(job, message)
+            self._results.send_folder(job, message, self._path)
             job.synced = time.monotonic()
         self._say(job.id, dataclasses.replace(message, id=job.id), urgent=job.urgent)
         if isinstance(message, wire.ENDS):
             self._forget(job)
-
-    def _send_frames(self, job: TeamJob, message: wire.FrameResult) -> None:
-        """Results in slots: number 0 is the picture, the others are the layers in the order of the submission."""
-        outputs = [message.output, *(layer.output for layer in message.layers)]
-        for place, output in enumerate(outputs):
-            room = next((one for one in (*job.frames, *job.rooms) if one.reference == output), None)
-            if room is None or room.reference is None:
-                continue
-            header, memory = room.ring.result(room.reference)
-            if header is None:
-                continue
-            stride = len(header.channels) * header.dtype.size
-            done = room.release
-            (job.frames if room in job.frames else job.rooms).remove(room)
-            source = frame_source(job.id, place, memory, stride, link.header_text(*pack_header(header)), done)
-            self._outbox.put(job.id, source, urgent=job.urgent)
-
-    def _send_file(self, job: TeamJob, path: Path, *, frame: bool = False) -> None:
-        """A file of the client's tree, if it changed since it was sent; others lie where the client sees them.
-
-        A frame is kept by its hash too: a client that goes on with a broken job need not send it back.
-        """
-        if not path.is_relative_to(self._tree.root) or path.is_symlink() or not path.is_file():
-            return
-        state = path.stat()
-        stamp = (state.st_size, state.st_mtime_ns)
-        if job.told.get(path) == stamp:
-            return
-        job.told[path] = stamp
-        kept = self._contents.new_file()
-        if frame:
-            os.link(path, kept)  # frames are replaced, never written into
-        else:
-            shutil.copyfile(path, kept)
-        content, size = file_hash(kept), kept.stat().st_size
-        name = self._tree.shorten(os.fspath(path))
-        source = file_source(job.id, "file", kept, size, content=content, name=name)
-        source.done = partial(self._contents.adopt, kept, content) if frame else partial(kept.unlink, missing_ok=True)
-        self._outbox.put(job.id, source, urgent=job.urgent)
-
-    def _send_folder(self, job: TeamJob, message: Any) -> None:
-        """What a job leaves beside its frames."""
-        for path in _made(job.message, self._path, message):
-            self._send_file(job, path)
 
     # Ends
 
@@ -483,29 +396,3 @@ def _mapped(error: BaseException) -> BaseException:
         reason = error.strerror or str(error)
         return Refused("resource", "the team server cannot keep the job's files", found=reason, hint="see its disk")
     return error
-
-
-def _file_of(reference: wire.FileRef) -> Path:
-    if reference.frame is None or not is_pattern(reference.pattern):
-        return Path(reference.pattern)
-    return output_path(reference.pattern, reference.frame)
-
-
-def _made(message: Any, here: Callable[[str], str], end: Any) -> Iterator[Path]:
-    """Files that a job may have made, besides its frames."""
-    if isinstance(message, wire.SubmitRange):
-        if not is_pattern(message.output):
-            yield Path(here(message.output))
-        yield from _below(job_folder(here(message.output)))
-    if isinstance(message, wire.SubmitAnalyse):
-        if message.pictures is not None:
-            yield from _below(Path(here(message.pictures)))
-        if isinstance(end, wire.Done) and end.sidecar is not None:
-            yield Path(end.sidecar)
-
-
-def _below(folder: Path) -> Iterator[Path]:
-    for top, _, names in os.walk(folder):
-        for name in sorted(names):
-            if name != "lock" and not is_temporary(name):
-                yield Path(top) / name

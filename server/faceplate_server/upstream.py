@@ -21,7 +21,8 @@ from .parcel import Packer
 from .rewrite import PathMap
 from .rings import RingTable
 from .roots import Roots
-from .upstream_link import LinkLost, UpstreamLink
+from .upstream_line import LinkLost
+from .upstream_link import UpstreamLink
 from .worker import Tell
 
 log = logging.getLogger(__name__)

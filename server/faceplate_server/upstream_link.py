@@ -23,7 +23,7 @@ from faceplate_client import wire
 from . import link
 from .ask import rebuilt
 from .keys import KeyPair
-from .streams import Outbox
+from .upstream_line import Channel, Line, LinkLost
 
 log = logging.getLogger(__name__)
 
@@ -37,10 +37,6 @@ _LOOK_S = 0.05
 _LOOK_AGAIN_S = 0.5
 
 
-class LinkLost(Exception):
-    """The connection was cut, or was never there: nothing of a job can be said to be done."""
-
-
 @dataclass(frozen=True)
 class TeamAddress:
     """Where the team server is, and the key that it must have.
@@ -52,138 +48,6 @@ class TeamAddress:
 
     address: str
     key: bytes
-
-
-class Channel:
-    """What the team server says about one job. For one thread.
-
-    Attributes:
-        inbox: (kind, head, body) of messages; None when the connection was lost.
-    """
-
-    def __init__(self, line: _Line) -> None:
-        self.inbox: queue.SimpleQueue[tuple[str, dict[str, Any], bytes] | None] = queue.SimpleQueue()
-        self._line = line
-
-    def get(self, seconds: float) -> tuple[str, dict[str, Any], bytes] | None:
-        """The next message, None when there is none in time.
-
-        Raises:
-            LinkLost: the connection was cut.
-        """
-        try:
-            found = self.inbox.get(timeout=seconds)
-        except queue.Empty:
-            return None
-        if found is None:
-            raise LinkLost
-        return found
-
-    def put(self, item: Any, *, urgent: bool) -> None:
-        """Queue a stream or message of the job."""
-        self._line.put(self, item, urgent=urgent)
-
-    def say(self, parts: list[bytes]) -> None:
-        """Send a message before what is queued, but behind what is being sent: a cancel never comes before its job."""
-        self._line.outbox.put("", parts, urgent=True)
-
-    def answer(self, body: bytes) -> None:
-        """A piece is through."""
-        self._line.post(link.encode("ack", {"bytes": len(body) + link.PIECE_COST}))
-
-    def close(self) -> None:
-        """The job has ended here: what still comes is dropped."""
-        self._line.forget(self)
-        with contextlib.suppress(queue.Empty):
-            while (left := self.inbox.get_nowait()) is not None:
-                if left[0] == "data":
-                    self.answer(left[2])
-
-
-class _Line:
-    """One connection, from hello to its end."""
-
-    def __init__(self, wake: Callable[[], None]) -> None:
-        self.posted: queue.SimpleQueue[list[bytes]] = queue.SimpleQueue()
-        self.outbox = Outbox(self.post, self._failed, "to team")
-        self.open = False
-        self._wake = wake
-        self._lock = threading.Lock()
-        self._channels: dict[str, Channel] = {}
-        self._streams: dict[int, tuple[Channel, int]] = {}
-        self._dead = False
-
-    def post(self, parts: list[bytes]) -> None:
-        self.posted.put(parts)
-        self._wake()
-
-    def channel(self, job: str) -> Channel:
-        made = Channel(self)
-        with self._lock:
-            if self._dead:
-                raise LinkLost
-            self._channels[job] = made
-        return made
-
-    def put(self, channel: Channel, item: Any, *, urgent: bool) -> None:
-        job = self._job_of(channel)
-        if job is not None:
-            self.outbox.put(job, item, urgent=urgent)
-
-    def _job_of(self, channel: Channel) -> str | None:
-        with self._lock:
-            return next((job for job, one in self._channels.items() if one is channel), None)
-
-    def forget(self, channel: Channel) -> None:
-        job = self._job_of(channel)
-        with self._lock:
-            if job is not None:
-                del self._channels[job]
-            self._streams = {number: pair for number, pair in self._streams.items() if pair[0] is not channel}
-        if job is not None:
-            self.outbox.drop(job)
-
-    def _failed(self, job: str, error: BaseException) -> None:
-        """A file cannot be read while it is sent."""
-        reason = str(error)
-        failure = wire.Error(job, "input", "InputError", "a file of the job cannot be sent", None, reason[:4000])
-        self.take("say", {}, wire.encode(failure), job)
-
-    def take(self, kind: str, head: dict[str, Any], body: bytes, job: str) -> None:
-        """Hand a message to its job's thread."""
-        with self._lock:
-            channel = self._channels.get(job)
-        if channel is not None:
-            channel.inbox.put((kind, head, body))
-
-    def take_stream(self, kind: str, head: dict[str, Any], body: bytes) -> None:
-        """A stream's beginning or piece."""
-        number = head["stream"]
-        with self._lock:
-            if kind == "open":
-                owner = self._channels.get(head["job"])
-                if owner is not None and head["size"]:
-                    self._streams[number] = owner, head["size"]
-                channel = owner
-            else:
-                channel, left = self._streams.get(number, (None, 0))
-                if channel is not None:
-                    left -= head["size"]
-                    self._streams[number] = channel, left
-                    if left <= 0:
-                        del self._streams[number]
-        if channel is not None:
-            channel.inbox.put((kind, head, body))
-        elif kind == "data":
-            self.post(link.encode("ack", {"bytes": len(body) + link.PIECE_COST}))  # of a job that has ended
-
-    def lose(self) -> None:
-        with self._lock:
-            self._dead = True
-            channels = list(self._channels.values())
-        self.outbox.close()
-        for channel in channels:
-            channel.inbox.put(None)
 
 
 class UpstreamLink:
@@ -206,7 +70,7 @@ class UpstreamLink:
         self._own = own
         self._name = name
         self._changed = threading.Condition()
-        self._line: _Line | None = None
+        self._line: Line | None = None
         self._wake_in, self._wake_out = socket.socketpair()
         self._wake_in.setblocking(False)
         self._wake_out.setblocking(False)
@@ -258,7 +122,7 @@ class UpstreamLink:
         pause = _FIRST_PAUSE_S
         while not self._stopping.is_set():
             started = time.monotonic()
-            line = _Line(self._wake)
+            line = Line(self._wake)
             try:
                 self._talk(line)
             except (zmq.ZMQError, wire.WireError) as error:
@@ -276,7 +140,7 @@ class UpstreamLink:
             if not self._stopping.wait(max(0.0, started + pause - time.monotonic())):
                 pause = min(2 * pause, _LONGEST_PAUSE_S)
 
-    def _talk(self, line: _Line) -> None:
+    def _talk(self, line: Line) -> None:
         """One connection, to its end."""
         dealer = self._context.socket(zmq.DEALER)
         dealer.linger = 200
@@ -300,7 +164,7 @@ class UpstreamLink:
             monitor.close()
             dealer.close()
 
-    def _listen(self, line: _Line, dealer: zmq.Socket[bytes], monitor: Any) -> None:
+    def _listen(self, line: Line, dealer: zmq.Socket[bytes], monitor: Any) -> None:
         poller = zmq.Poller()
         for one in (dealer, monitor, self._wake_out):
             poller.register(one, zmq.POLLIN)
@@ -326,7 +190,7 @@ class UpstreamLink:
                 while True:
                     dealer.send_multipart(line.posted.get_nowait(), zmq.NOBLOCK)
 
-    def _event(self, line: _Line, event: Any, dealer: zmq.Socket[bytes]) -> bool:
+    def _event(self, line: Line, event: Any, dealer: zmq.Socket[bytes]) -> bool:
         """What the connection itself tells; False when it is over."""
         kind = event["event"]
         if kind == zmq.EVENT_HANDSHAKE_SUCCEEDED:
@@ -359,7 +223,7 @@ class UpstreamLink:
             return False
         return True
 
-    def _heard(self, line: _Line, parts: list[bytes]) -> bool:
+    def _heard(self, line: Line, parts: list[bytes]) -> bool:
         kind, head, body = link.decode(parts)
         if kind == "ack":
             line.outbox.window.answered(head["bytes"])
@@ -371,7 +235,7 @@ class UpstreamLink:
             return self._said(line, wire.decode(body), body)
         return True
 
-    def _said(self, line: _Line, message: Any, body: bytes) -> bool:
+    def _said(self, line: Line, message: Any, body: bytes) -> bool:
         if isinstance(message, wire.Welcome):
             log.info("connected to the team server at %s", self.team.address)
             line.open, self._is_refused = True, False
