@@ -211,6 +211,10 @@ class Client:
         """The end of a job: the last of its `events`, which see for what is raised."""
         return cast(wire.End, deque(self.events(job_id, total_s), maxlen=1).pop())
 
+    def is_open(self, job_id: str) -> bool:
+        """Whether a job's end is still to come: False when it was told, or its connection was lost meanwhile."""
+        return job_id in self._events
+
     def cancel(self, job_id: str) -> None:
         """Ask for a job to stop after its current frame; its `events` then end with Cancelled, or with its own end."""
         self._send(wire.Cancel(job_id), Deadline(self.timeouts.request_s, "cancel", RequestTimeout))

@@ -17,7 +17,7 @@ job, talks to no server and knows no result folder: `actions.py` does that, once
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -320,12 +320,12 @@ class Host(Protocol):
         """
         ...
 
-    def bake(self, clip: Clip, frames: Span, pattern: str) -> Iterator[int]:
+    def bake(self, clip: Clip, frames: Span, pattern: str) -> Generator[int, None, None]:
         """Render the clip alone over timeline `frames` into EXR files in `Project.working_space`, file number =
         timeline frame, half or float, full resolution whatever proxies are on; nothing else of the timeline shows.
 
         Yields the number of each frame when its file is whole, so that others may be served and Esc be seen between
-        frames. When the iterator ends, fails or is closed, the document is as it was before. Feature BAKE.
+        frames. When the generator ends, fails or is closed, the document is as it was before. Feature BAKE.
 
         Raises:
             BakeFailed: a frame could not be rendered.
@@ -366,8 +366,8 @@ class Host(Protocol):
         ...
 
     def result_layout(self, clip: Clip) -> FrameHeader:
-        """The form in which `show_pixels` takes a result: channels, type, row order. Its size is that of the plate and
-        not looked at. Feature PIXELS_OUT.
+        """The form in which `show_pixels` takes a result: channels, type, row order, colour space ("" leaves the
+        plate's). Its size is the clip's, where that is known, else what a slate is drawn in. Feature PIXELS_OUT.
         """
         ...
 

@@ -7,12 +7,14 @@
     source               what the server read: a pattern or movie; for a baked clip the bake's own pattern
     baked                why the clip was baked first, "" where it was not
     frames, used, start  file numbers that the job covers, those that the clip shows, timeline frame of the first shown
+    whole                whether `used` was all that the clip showed
     size, pixel_aspect, fps
     pattern              of the result
     sidecar              what analysis found
     colour_in            as the job named it, null where the file says
     colour_out           {"space", "interop_id"} of the result, null before the first frame was done
     mode                 how the result is placed
+    placed               whether it was
     recipe               identities, settings and so on
     states               {"done": "1001-1010,1012", "failed": "1011"}: how frames ended; those not named are to do
     errors               {"1011": "..."} of the failed ones
@@ -141,6 +143,8 @@ class JobRecord:
     recipe: Recipe
     colour_space: str = ""
     interop_id: str = ""
+    whole: bool = True
+    placed: bool = False
     states: Mapping[int, str] = field(default_factory=_none)
     errors: Mapping[int, str] = field(default_factory=_none)
     notes: tuple[str, ...] = ()
@@ -153,6 +157,11 @@ class JobRecord:
             for frame, state in sorted(self.states.items())
             if state not in FINISHED
         }
+
+    @property
+    def timeline(self) -> Span:
+        """Timeline frames that the result covers."""
+        return Span(self.start, self.start + len(self.used) - 1)
 
     @property
     def to_do(self) -> tuple[int, ...]:
@@ -185,6 +194,7 @@ class JobRecord:
             "frames": str(self.frames),
             "used": str(self.used),
             "start": self.start,
+            "whole": self.whole,
             "size": list(self.size),
             "pixel_aspect": self.pixel_aspect,
             "fps": self.fps,
@@ -193,6 +203,7 @@ class JobRecord:
             "colour_in": self.colour_in,
             "colour_out": {"space": self.colour_space, "interop_id": self.interop_id},
             "mode": self.mode.value,
+            "placed": self.placed,
             "recipe": self.recipe.to_json(),
             "states": {state: as_text(frames) for state, frames in sorted(by_state.items())},
             "errors": {str(frame): text for frame, text in sorted(self.errors.items())},
@@ -260,6 +271,8 @@ def _record(path: Path, document: Mapping[str, Any]) -> JobRecord:
         recipe=Recipe.from_json(document["recipe"]),
         colour_space=str(document["colour_out"]["space"]),
         interop_id=str(document["colour_out"]["interop_id"]),
+        whole=document["whole"] is True,
+        placed=document["placed"] is True,
         states={frame: str(state) for state, text in document["states"].items() for frame in from_text(text)},
         errors={int(frame): str(text) for frame, text in document["errors"].items()},
         notes=tuple(str(text) for text in document["notes"]),

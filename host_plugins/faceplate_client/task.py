@@ -79,10 +79,11 @@ class Session:
     ) -> None:
         self.servers = servers
         self.notes: list[str] = []
+        """What the artist should read when the action has ended."""
         self._host = host
         self._ask = ask
         self._cancelled = cancelled if cancelled is not None else threading.Event()
-        self._latest = Progress("")
+        self.latest = Progress("")
 
     def ask(self, question: Callable[[Host], T]) -> T:
         """Run `question(host)` on the application's thread.
@@ -100,7 +101,7 @@ class Session:
 
     def report(self, progress: Progress) -> None:
         """Tell how far the action is."""
-        self._latest = progress
+        self.latest = progress
         if not self.ask(lambda host: host.show(progress)):
             self._cancelled.set()
 
@@ -140,7 +141,6 @@ class Task(Generic[T]):
     def __init__(
         self, host: Host, servers: Servers, action: Callable[[Session], T], *, wake: Callable[[], None] | None = None
     ) -> None:
-        self.progress = Progress("")
         self._host = host
         self._action = action
         self._wake = wake
@@ -175,6 +175,11 @@ class Task(Generic[T]):
             call.answered.set()
             if time.monotonic() >= end:
                 return not self.ended
+
+    @property
+    def progress(self) -> Progress:
+        """How far the action is."""
+        return self._session.latest
 
     def cancel(self) -> None:
         """Ask the action to stop after the frame at work; it ends by itself. Harmless when it has ended."""
