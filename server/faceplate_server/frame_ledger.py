@@ -133,7 +133,7 @@ class FrameLedger:
         plate = message.source or files
         facts = [job.owner.hex(), job.client, plate, output, message.engine, message.project, str(refusal)]
         pairs = zip(used, assignments, strict=True)
-        who = [(one.content_hash, one.consent_id, str(given.track)) for one, given in pairs]
+        who = [(one.name, one.content_hash, one.consent_id, str(given.track)) for one, given in pairs]
         key = digest([*facts, who])
         now = time.monotonic()
         with self._lock:

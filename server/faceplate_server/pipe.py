@@ -126,7 +126,7 @@ def encode(message: Mapping[str, Any]) -> list[Any]:
             gap = -flat.nbytes % _ALIGNED
             arrays.extend([flat.reshape(-1).view(np.uint8) if flat.size else b"", bytes(gap)])
             at, place[0] = place[0], place[0] + flat.nbytes + gap
-            return {"$": "array", "is": [flat.dtype.str, list(flat.shape), at]}
+            return {"$": "array", "is": [flat.dtype.str, list(value.shape), at]}
         if isinstance(value, np.generic):
             return value.item()
         if isinstance(value, Path):

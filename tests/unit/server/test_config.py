@@ -55,6 +55,27 @@ def test_no_file(tmp_path: Path) -> None:
         read_config(tmp_path / "none.toml")
 
 
+@pytest.mark.parametrize(
+    ("device", "workers", "devices"),
+    [
+        ("cpu", 3, ("cpu", "cpu", "cpu")),
+        ("auto", 1, ("auto",)),
+        ("cuda:0, cuda:1", 1, ("cuda:0", "cuda:1")),
+    ],
+)
+def test_a_device_for_each_worker(device: str, workers: int, devices: tuple[str, ...]) -> None:
+    assert ServerConfig(device=device, workers=workers).devices == devices
+
+
+@pytest.mark.parametrize(
+    ("device", "workers"),
+    [("gpu", 1), ("cuda:0,cuda:0", 1), ("cuda,cuda:0", 1), ("cpu,cuda:0", 1), ("cpu,cpu", 1), ("cuda:0", 2), ("", 1)],
+)
+def test_devices_that_make_no_server(device: str, workers: int) -> None:
+    with pytest.raises(SettingError):
+        ServerConfig(device=device, workers=workers)
+
+
 def test_the_readme_lists_every_key_with_its_default() -> None:
     listed = dict(re.findall(r"^\| `(\w+)` \| (.+?) \|", README.read_text("utf-8"), re.M))
     for spec in dataclasses.fields(ServerConfig):

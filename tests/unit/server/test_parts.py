@@ -13,14 +13,16 @@ import torch
 
 from faceplate import errors
 from faceplate.errors import FaceplateError, SettingError
+from faceplate.models.sessions import SessionPool
 from faceplate_client import wire
 from faceplate_client.errors import RingStale, RingWrongSize
 from faceplate_server.ask import rebuilt
-from faceplate_server.errors import Refused, to_failure, to_message
+from faceplate_server.crew import WorkerDied
+from faceplate_server.errors import Refused, Told, to_failure, to_message
 from faceplate_server.log import logging_to
 from faceplate_server.parent import ParentWatch
 from faceplate_server.roots import Roots
-from faceplate_server.warm import WarmCache, WarmMapping, size_of
+from faceplate_server.warm import WarmCache, WarmMapping, WarmNets, size_of
 
 
 def test_roots(tmp_path: Path) -> None:
@@ -58,6 +60,38 @@ def test_the_least_recently_used_goes_first() -> None:
     assert (cache.keys(), cache.total) == (["huge"], 10)
 
 
+def test_what_is_in_use_stays_whatever_the_budget() -> None:
+    cache = WarmCache(100)
+    asked: list[str] = []
+
+    def keep(name: str, free: bool) -> bool:
+        asked.append(name)
+        return free
+
+    cache.put("busy", object(), 60, lambda: keep("busy", False))
+    cache.put("idle", object(), 30, lambda: keep("idle", True))
+    cache.put("new", b"x" * 40)
+    assert (cache.keys(), cache.total, asked) == (["busy", "new"], 100, ["busy", "idle"])
+    cache.shrink(0)
+    assert (cache.keys(), cache.total) == (["busy"], 60)
+
+
+def test_nets_count_among_what_is_warm_and_the_oldest_goes(pool: SessionPool) -> None:
+    cache = WarmCache(1 << 40)
+    nets = SessionPool(device=pool.device, threads=1, used=WarmNets(cache))
+    detector, iris = nets.get("face_detector"), nets.get("iris")
+    assert cache.total == detector.size + iris.size
+    detector.warm_up()
+    cache.put("identity", b"x" * 1000)
+    cache.shrink(detector.size + 1000)
+    assert (detector.is_loaded, iris.is_loaded) == (True, False)
+    iris.warm_up()
+    assert iris.is_loaded
+    cache.shrink(0)
+    assert nets.loaded == ()
+    assert cache.total == 0
+
+
 def test_a_mapping_over_the_cache() -> None:
     cache = WarmCache(1000)
     one, two = WarmMapping(cache, "one"), WarmMapping(cache, "two")
@@ -68,9 +102,21 @@ def test_a_mapping_over_the_cache() -> None:
     assert two.get("a") == b"2"
 
 
+@pytest.fixture
+def pool() -> SessionPool:
+    return SessionPool(device="cpu", threads=1)
+
+
 def test_size_of_what_holds_pixels() -> None:
     value = {"x": [np.zeros((2, 3), np.float32), torch.zeros(4, dtype=torch.float16)], "y": (b"abc",)}
     assert size_of(value) == 24 + 8 + 3
+    assert size_of(torch.nn.Linear(3, 2)) == 4 * (3 * 2 + 2)
+
+
+def test_an_error_is_told_by_a_type_that_clients_know() -> None:
+    failure = to_failure(WorkerDied("a", hint="b"))
+    assert (failure.code, failure.type) == ("device", "DeviceError")
+    assert to_failure(Told(failure)) is failure
 
 
 @pytest.mark.parametrize(
