@@ -16,7 +16,7 @@ from .colour.decide import ColourDecision, decide_space
 from .colour.spaces import ColourConfig
 from .colour.video import with_video_space
 from .errors import ColourSpaceError, MissingFrameError, SequenceError, UnsupportedImageError
-from .frame import Frame, StoredImage
+from .frame import Box, Frame, StoredImage
 from .job import MissingPolicy
 from .media.formats import is_movie
 from .media.movies.movie import Movie
@@ -71,8 +71,12 @@ class Plate:
         """True when the files are not linear, so that reading converts."""
         return self.colour_space != self.decision.space
 
-    def read(self, source: FrameSource) -> Frame:
+    def read(self, source: FrameSource, window: Box | None = None) -> Frame:
         """One frame, scene-linear.
+
+        Args:
+            source: which one.
+            window: what of it is wanted; only movies, whose pixels are costly to make, give less than all.
 
         Raises:
             ImageReadError: absent or damaged file.
@@ -81,7 +85,7 @@ class Plate:
         if source.path is None:
             raise MissingFrameError(f"{self.pattern}: frame {source.number} is missing")
         if self.movie is not None:
-            return self.to_frame(dataclasses.replace(self.movie.read(source.source), number=source.number))
+            return self.to_frame(dataclasses.replace(self.movie.read(source.source, window), number=source.number))
         image = read_image(source.path, source.number)
         check_matches(self.first, image)
         return self.to_frame(image)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
@@ -113,9 +113,9 @@ class FrameWork:
     def _run(self, source: FrameSource) -> FrameRecord:
         clock = [time.perf_counter()]
         key = self.key(source)
-        frame = self.plate.read(source)
-        clock.append(time.perf_counter())
         tasks = self.tasks(source)
+        frame = self.plate.read(source, self._window(source, tasks))
+        clock.append(time.perf_counter())
         swapped = self.pipeline.process(frame, [task for _, task in tasks], self._read_holdout(source, frame))
         clock.append(time.perf_counter())
         path = self.outputs[source.number]
@@ -139,6 +139,17 @@ class FrameWork:
             facts={"faces": [asdict(self._face_row(face, task, frame, swapped)) for face, task in tasks]},
             seconds={"read": clock[1] - clock[0], "swap": clock[2] - clock[1], "write": clock[3] - clock[2]},
         )
+
+    def _window(self, source: FrameSource, tasks: Sequence[tuple[PlannedFace, FaceTask]]) -> Box | None:
+        """What of a frame has to be read: where its faces are, where no more is written or shown."""
+        if self.write is write_frame or source.number in self.thumbs:
+            return None
+        whole = self.plate.first.data_window
+        window = Box(0, 0, 0, 0)
+        for _, task in tasks:
+            window = window.union(self.pipeline.engine.window(task.observation.landmarks, task.settings))
+        window = window.intersect(whole)
+        return Box(whole.x0, whole.y0, whole.x0 + 1, whole.y0 + 1) if window.is_empty else window
 
     def tasks(self, source: FrameSource) -> list[tuple[PlannedFace, FaceTask]]:
         """The faces of a frame that become somebody, and what they become."""
@@ -171,7 +182,8 @@ class FrameWork:
     def _face_row(self, face: PlannedFace, task: FaceTask, frame: Frame, swapped: SwappedFrame) -> FaceRow:
         facts = swapped.facts.get(face.track.id, {})
         seen = task.observation
-        area = frame.data_window.width * frame.data_window.height
+        whole = frame.data_window if self.plate.movie is None else self.plate.first.data_window
+        area = whole.width * whole.height
         return FaceRow(
             track=face.track.id,
             identity=face.identity.name if facts else "",

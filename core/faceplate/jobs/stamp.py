@@ -11,7 +11,7 @@ from scipy.ndimage import distance_transform_edt
 from ..colour.transform import ColourTransform
 from ..frame import Box
 from ..media.movies.layout import Component, Layout, Planes
-from ..media.movies.planes import Coding, from_rgb, to_rgb
+from ..media.movies.planes import Coding, from_rgb, part_of, region_of, to_rgb
 from .patches import Patch
 
 _MARGIN = 16
@@ -51,8 +51,8 @@ def stamp(base: Planes, layout: Layout, coding: Coding, patch: Patch, encode: Co
     if patch.is_empty:
         return base
     height, width = base[0].shape
-    region = _region(patch.window, layout, width, height)
-    cut = tuple(plane[_part(region, layout, index)] for index, plane in enumerate(base))
+    region = region_of(patch.window, layout, width, height)
+    cut = tuple(plane[part_of(region, layout, index)] for index, plane in enumerate(base))
     rgb = to_rgb(cut, layout, coding)
     changed = patch.rgb if encode is None else encode.numpy(patch.rgb)
     where = np.zeros((region.height, region.width), bool)
@@ -62,7 +62,7 @@ def stamp(base: Planes, layout: Layout, coding: Coding, patch: Patch, encode: Co
     codes = from_rgb(rgb, layout, coding)
     out = [plane.copy() for plane in base]
     for index in range(len(base) - layout.alpha):
-        target = out[index][_part(region, layout, index)]
+        target = out[index][part_of(region, layout, index)]
         np.copyto(target, codes[index], where=_touched(where, layout, index))
     return tuple(out)
 
@@ -88,7 +88,7 @@ def element(size: tuple[int, int], layout: Layout, coding: Coding, patch: Patch,
         out.append(full)
     if patch.is_empty:
         return tuple(out)
-    region = _region(patch.window.grow(_MARGIN).intersect(Box(0, 0, width, height)), layout, width, height)
+    region = region_of(patch.window.grow(_MARGIN).intersect(Box(0, 0, width, height)), layout, width, height)
     matte = np.zeros((region.height, region.width), np.float32)
     straight = np.zeros((region.height, region.width, 3), np.float32)
     rows, columns = patch.window.slices(region)
@@ -102,7 +102,7 @@ def element(size: tuple[int, int], layout: Layout, coding: Coding, patch: Patch,
         straight = _carry_on(straight, matte > 0)
     codes = from_rgb(np.concatenate([straight, matte[..., None]], axis=-1), layout, coding)
     for index, plane in enumerate(codes):
-        out[index][_part(region, layout, index)] = plane
+        out[index][part_of(region, layout, index)] = plane
     return tuple(out)
 
 
@@ -112,21 +112,6 @@ def _carry_on(rgb: NDArray[np.float32], inside: NDArray[np.bool_]) -> NDArray[np
     out: NDArray[np.float32] = rgb[nearest[0], nearest[1]]
     out[far > _MARGIN] = 0
     return out
-
-
-def _region(window: Box, layout: Layout, width: int, height: int) -> Box:
-    """The window on the chroma grid, with room for the chroma filters."""
-    x, y = 1 << layout.shift_x, 1 << layout.shift_y
-    room = 4 * max(x, y)
-    grown = window.grow(room).intersect(Box(0, 0, width, height))
-    return Box(
-        grown.x0 // x * x, grown.y0 // y * y, min(width, -(-grown.x1 // x) * x), min(height, -(-grown.y1 // y) * y)
-    )
-
-
-def _part(region: Box, layout: Layout, index: int) -> tuple[slice, slice]:
-    x, y = (layout.shift_x, layout.shift_y) if layout.model == "yuv" and index in (1, 2) else (0, 0)
-    return slice(region.y0 >> y, -(-region.y1 >> y)), slice(region.x0 >> x, -(-region.x1 >> x))
 
 
 def _touched(where: NDArray[np.bool_], layout: Layout, index: int) -> NDArray[np.bool_]:

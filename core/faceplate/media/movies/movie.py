@@ -20,7 +20,7 @@ import numpy as np
 from ...errors import FrameMismatchError, MissingFrameError, UnsupportedImageError
 from ...frame import Box, StoredImage
 from .decode import Decoder, Picture
-from .planes import to_rgb
+from .planes import to_rgb, window_rgb
 from .probe import FrameIndex, chroma_siting, index_frames, open_container
 from .tags import MovieColour, Tags, colour_of
 from .timecode import Timecode
@@ -153,20 +153,28 @@ class Movie:
             )
         return picture
 
-    def read(self, number: int) -> StoredImage:
+    def read(self, number: int, window: Box | None = None) -> StoredImage:
         """A frame as R'G'B' of the movie's own transfer curve and primaries, upright; see `planes`.
+
+        Args:
+            number: of the frame.
+            window: what of it is wanted, inside the picture; None for all. A turned movie is given whole.
 
         Raises:
             as `picture`.
         """
         picture, facts = self.picture(number), self.facts
-        pixels = turn(to_rgb(picture.planes, picture.layout, facts.colour.coding), facts.rotation)
-        window = Box(0, 0, facts.width, facts.height)
+        whole, coding = Box(0, 0, facts.width, facts.height), facts.colour.coding
+        if window is None or facts.rotation:
+            window = whole
+            pixels = turn(to_rgb(picture.planes, picture.layout, coding), facts.rotation)
+        else:
+            pixels = window_rgb(picture.planes, picture.layout, coding, window)
         return StoredImage(
             pixels=pixels,
             channels=("R", "G", "B", "A") if picture.layout.alpha else ("R", "G", "B"),
             data_window=window,
-            display_window=window,
+            display_window=whole,
             pixel_aspect=facts.pixel_aspect,
             number=number,
             path=self.path,

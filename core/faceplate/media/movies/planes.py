@@ -15,6 +15,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from ...frame import Box
 from .layout import Component, Layout, Planes
 
 Float = NDArray[np.float32]
@@ -207,3 +208,26 @@ def from_rgb(rgb: Float, layout: Layout, coding: Coding) -> Planes:
         alpha = rgb[..., 3] if rgb.shape[2] == 4 else np.ones(rgb.shape[:2], np.float32)
         parts.append(to_codes(alpha, scale.alpha, layout))
     return tuple(parts)
+
+
+def region_of(window: Box, layout: Layout, width: int, height: int) -> Box:
+    """A window on the chroma grid of a picture, with room for the chroma filters: inside `window` R'G'B' of the region
+    is that of the picture, bit for bit."""
+    x, y = 1 << layout.shift_x, 1 << layout.shift_y
+    grown = window.grow(4 * max(x, y)).intersect(Box(0, 0, width, height))
+    left, top = grown.x0 // x * x, grown.y0 // y * y
+    return Box(left, top, min(width, -(-grown.x1 // x) * x), min(height, -(-grown.y1 // y) * y))
+
+
+def part_of(region: Box, layout: Layout, component: int) -> tuple[slice, slice]:
+    """(rows, columns) of a region in a plane."""
+    x, y = (layout.shift_x, layout.shift_y) if layout.model == "yuv" and component in (1, 2) else (0, 0)
+    return slice(region.y0 >> y, -(-region.y1 >> y)), slice(region.x0 >> x, -(-region.x1 >> x))
+
+
+def window_rgb(planes: Planes, layout: Layout, coding: Coding, window: Box) -> Float:
+    """`to_rgb` of a window alone, which must lie in the picture: (h, w, 3) or (h, w, 4)."""
+    height, width = planes[0].shape
+    region = region_of(window, layout, width, height)
+    cut = tuple(plane[part_of(region, layout, index)] for index, plane in enumerate(planes))
+    return np.ascontiguousarray(to_rgb(cut, layout, coding)[window.slices(region)])

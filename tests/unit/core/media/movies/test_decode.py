@@ -10,9 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from faceplate.colour.spaces import ColourConfig
 from faceplate.errors import FrameMismatchError, ImageReadError, MissingFrameError
+from faceplate.frame import Box
 from faceplate.media.movies import decode
 from faceplate.media.movies.movie import Movie
+from faceplate.plate import open_plate
 from tests.support.movies import Clip, damage, linear_decode
 
 X264 = {"g": "12", "bf": "3"}
@@ -153,3 +156,19 @@ def test_the_reader_gives_rgb_of_the_decoded_codes(tmp_path: Path) -> None:
     image = movie.read(2)
     assert (image.bit_depth, image.file_format, image.number) == ("uint12", "movie", 2)
     np.testing.assert_allclose(image.pixels, np.stack(pictures[1], -1) / 4095, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["yuv420p", "yuv422p10le", "yuv444p12le", "gbrp12le"])
+def test_a_window_is_read_as_it_is_in_the_whole(name: str, tmp_path: Path) -> None:
+    made = Clip("ffv1", name, 201, 97, tags=(1, 1, 0, 2) if name == "gbrp12le" else (1, 1, 1, 1))
+    plate = open_plate(str(made.write(tmp_path / "x.mkv", made.noise(2))), ColourConfig.open())
+    (source,) = plate.sources("2", "error")
+    whole = plate.read(source).pixels
+    rng = np.random.default_rng(6)
+    for _ in range(30):
+        x0, y0 = int(rng.integers(0, 200)), int(rng.integers(0, 96))
+        window = Box(x0, y0, int(rng.integers(x0 + 1, 202)), int(rng.integers(y0 + 1, 98)))
+        frame = plate.read(source, window)
+        assert (frame.data_window, frame.display_window) == (window, Box(0, 0, 201, 97))
+        part = whole[window.slices(frame.display_window)]
+        np.testing.assert_array_equal(frame.pixels.view(np.uint32), part.view(np.uint32))
