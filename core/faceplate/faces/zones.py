@@ -29,7 +29,7 @@ class Zones:
     Attributes:
         eyes: between the lids.
         mouth: inside the lips.
-        lips: the lips with a margin and what is inside them.
+        lips: the lips with a wide margin (where a beard ends) and what is inside them.
         features: brows, eyes, lips, nostrils with a margin: what is no bare skin on anybody.
         own: brows, eyes, lips, nostrils without a margin: on the person whatever their colour.
         cheeks: bare skin in nearly every picture.
@@ -81,7 +81,7 @@ def zones() -> Zones:
     made = Zones(
         eyes=_polygons(t.RIGHT_EYE, t.LEFT_EYE, grow=0.004, soft=0.006),
         mouth=_polygons(t.INNER_LIPS, grow=0.004, soft=0.006),
-        lips=_polygons(t.OUTER_LIPS, hull=True, grow=0.020, soft=0.010),
+        lips=_polygons(t.OUTER_LIPS, hull=True, grow=0.050, soft=0.020),
         features=features,
         own=np.maximum(
             _polygons(t.RIGHT_BROW, t.LEFT_BROW, hull=True, grow=0.012, soft=0.004),

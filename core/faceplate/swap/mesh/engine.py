@@ -140,7 +140,8 @@ def _swap_at(crop: FaceCrop, place: Place, fade: float, prepared: Prepared) -> F
     coarse_view = shrink(view, place.step)
     masks = _masks(prepared, flow)
     blocked = _occluder(crop, place, plate_flow, coarse_view)
-    core = _core(flow, masks, settings, place) * fade
+    mouth = 1.0 if settings.keep_mouth else 1.0 - prepared.mouth  # closed lips have no teeth to give
+    core = _core(flow, masks, settings, place, mouth) * fade
     st, result = _blank(crop, place)
     lines = None
     if settings.occluders and float(blocked.max()) > 0.0:
@@ -170,6 +171,7 @@ def _swap_at(crop: FaceCrop, place: Place, fade: float, prepared: Prepared) -> F
         "exposure_stops": stops,
         "occluded": float((blocked * core).sum() / core.sum().clamp(min=1e-3)),
         "matte_over_time": float(crop.cover is not None),
+        "mouth_kept": mouth,
     }
     return replace(result, facts=facts)
 
@@ -233,8 +235,12 @@ def _edge_distance() -> NDArray[np.float32]:
     return np.asarray(np.sqrt((nearest * nearest).sum(-1)).min(1), np.float32)
 
 
-def _core(flow: _Flow, masks: dict[str, torch.Tensor], settings: SwapSettings, place: Place) -> torch.Tensor:
-    """Coarse matte: soft edge inside the oval, what the texture knows, what faces the viewer, what is kept."""
+def _core(
+    flow: _Flow, masks: dict[str, torch.Tensor], settings: SwapSettings, place: Place, mouth: float
+) -> torch.Tensor:
+    """Coarse matte: soft edge inside the oval, what the texture knows, what faces the viewer, what is kept (`mouth`
+    of the inner mouth).
+    """
     begin = max(_INSET - settings.matte_grow, 0.0)
     soft = max(settings.matte_soften, 1.5 * place.step / place.face_px)
     sigma = max(_SILHOUETTE * place.face_px / place.step, 0.7)
@@ -243,8 +249,8 @@ def _core(flow: _Flow, masks: dict[str, torch.Tensor], settings: SwapSettings, p
     core = core * _joined(flow.uv, place.step / place.face_px)
     if settings.keep_eyes:
         core = core * (1.0 - masks["eyes"])
-    if settings.keep_mouth:
-        core = core * (1.0 - masks["mouth"])
+    if mouth > 0.0:
+        core = core * (1.0 - mouth * masks["mouth"])
     return core
 
 
@@ -348,4 +354,5 @@ def _blank(crop: FaceCrop, place: Place | None = None) -> tuple[torch.Tensor, Fa
 
 def _untouched(crop: FaceCrop, prepared: Prepared) -> FaceResult:
     facts = {"source_px": float(prepared.detail_px), "face_px": 0.0, "coverage": 0.0, "exposure_stops": 0.0}
-    return replace(_blank(crop)[1], facts={**facts, "occluded": 0.0, "matte_over_time": float(crop.cover is not None)})
+    facts |= {"occluded": 0.0, "matte_over_time": float(crop.cover is not None), "mouth_kept": 1.0}
+    return replace(_blank(crop)[1], facts=facts)

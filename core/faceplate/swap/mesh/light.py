@@ -13,6 +13,8 @@ _EDGE_BAND = 0.16
 _HIGHLIGHT = 0.05
 """Sigma that tells a highlight from a face that is blown out as a whole."""
 _CLIPPED = (0.80, 0.98)
+_LIPS = 0.012
+"""Sigma over which lips and what is around them are held to the plate's light: the bare rim around them is narrow."""
 _LIPS_DARKEST = 0.6
 """The least share of the gain that is left to lips."""
 _DETAIL_REACH = 0.07
@@ -85,14 +87,14 @@ def hold_lips(
     """
     seen, lit = (view.mean(0) * weight, (source * gain).mean(0) * weight)
     floor = 0.02 * seen.sum() / weight.sum().clamp(min=1e-3) + 1e-9
-    over, under = blur(torch.stack([seen, lit]), _NARROW * face_px, aspect) + floor
+    over, under = blur(torch.stack([seen, lit]), _LIPS * face_px, aspect) + floor
     share = (over / under).clamp(_LIPS_DARKEST, 1.0)
     return gain * torch.lerp(torch.ones_like(share), share, lips)
 
 
 def _unclipped(view: torch.Tensor, weight: torch.Tensor, face_px: float, aspect: float) -> torch.Tensor:
-    """(h, w) 0..1: a clipped value has no say over the light around it, nor has a sample next to it, which may be clipped
-    in part; unless all around it is clipped.
+    """(h, w) 0..1: a clipped value has no say over the light around it, nor has a sample next to it, which may be
+    clipped in part; unless all around it is clipped.
     """
     clipped = smoothstep(*_CLIPPED, view.amax(0))
     around = blur(torch.stack([clipped * weight, weight]), _HIGHLIGHT * face_px, aspect)

@@ -17,8 +17,8 @@ _COARSE_FACE = 96.0
 _MAX_STEP = 8
 _GOES_OVER = 0.9
 """Part of the width at which the step doubles where it begins to."""
-_MARGIN = 3
-"""Plate around the oval, px, and a coarse sample more: the matte's edge ends within them."""
+_MARGIN, _LEAST_MARGIN = 0.015, 2.0
+"""Plate around the oval, face widths and px: the matte's edge ends within them."""
 _WARP_REACH = 0.20
 """Plate around the oval where the shape moves it, face widths."""
 
@@ -60,10 +60,9 @@ def window(landmarks: Points, moves: bool) -> Box:
     """
     extent = landmarks[: topology.FACE_POINTS, :2]
     # in a squeezed picture no side is longer than the face is wide where it is not
-    step = _step(_face_px(landmarks, 1.0))
-    reach = _WARP_REACH * float(np.ptp(extent, axis=0).max()) if moves else float(_MARGIN + step)
-    low, high = _bounds(landmarks, reach, 1.0)
-    high = high + -(high - low) % (2 * step)
+    face_px = _face_px(landmarks, 1.0)
+    low, high = _bounds(landmarks, _reach(float(np.ptp(extent, axis=0).max()) if moves else face_px, moves), 1.0)
+    high = high + -(high - low) % (2 * _step(face_px))
     return Box(*low.tolist(), *high.tolist())
 
 
@@ -90,6 +89,10 @@ def _coarser(face_px: float, step: int) -> float:
     return share * share * (3.0 - 2.0 * share)
 
 
+def _reach(size: float, moves: bool) -> float:
+    return (_WARP_REACH if moves else _MARGIN) * size + _LEAST_MARGIN
+
+
 def _bounds(landmarks: Points, reach: float, aspect: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Corners of the face and `reach` rows around it, px."""
     points, around = landmarks[: topology.FACE_POINTS, :2], reach / np.array([min(aspect, 1.0), 1.0])
@@ -101,8 +104,7 @@ def find_place(crop: FaceCrop) -> Place | None:
     """The part of the crop that the face and its surroundings fill; None when it lies outside."""
     face_px = _face_px(crop.landmarks, crop.pixel_aspect)
     step = _step(face_px)
-    reach = _WARP_REACH * face_px if crop.settings.shape > 0 else float(_MARGIN + step)
-    low, high = _bounds(crop.landmarks, reach, crop.pixel_aspect)
+    low, high = _bounds(crop.landmarks, _reach(face_px, crop.settings.shape > 0), crop.pixel_aspect)
     height, width = crop.view.shape[1:]
     low, high = np.maximum(low, 0), np.minimum(high, [width, height])
     if (high - low < 2).any() or face_px < 4.0:

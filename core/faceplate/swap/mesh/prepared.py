@@ -18,6 +18,10 @@ from .pictures import Image, Mask, resized, softened
 
 ZONE_ORDER = ("eyes", "mouth", "lips", "features")
 _SMALLEST = 32
+_UPPER_LIP, _LOWER_LIP = (82, 13, 312), (87, 14, 317)
+"""Points of the inner lips that meet where the mouth is closed."""
+_CLOSED, _OPEN = 0.015, 0.035
+"""Distance between them, face widths."""
 _AN_OCTAVE = 2
 """Levels from a face width to half of it."""
 _ALONE = 0.35
@@ -34,6 +38,7 @@ class Prepared:
         masks: (5, ZONE_SIZE, ZONE_SIZE) float32: the zones in ZONE_ORDER, then the texture's coverage.
         shape: (468, 3) float32.
         detail_px: width of the face in the photos.
+        mouth: 0..1, how far the photos show what is between the lips; 0 where they are closed.
     """
 
     levels: tuple[torch.Tensor, ...]
@@ -41,6 +46,7 @@ class Prepared:
     masks: torch.Tensor
     shape: Points
     detail_px: float
+    mouth: float
 
     def skin(self, grid: torch.Tensor, face_px: float, out: torch.Tensor) -> None:
         """The texture at a `fields.uv_grid`, filtered for a face that many px wide, into (3, h, w) `out`."""
@@ -86,7 +92,14 @@ def prepare(identity: Identity, device: torch.device) -> Prepared:
         masks=torch.from_numpy(masks).to(device),
         shape=identity.shape,
         detail_px=identity.texture.detail_px,
+        mouth=_openness(identity.shape),
     )
+
+
+def _openness(shape: Points) -> float:
+    apart = float(np.linalg.norm(shape[list(_UPPER_LIP)] - shape[list(_LOWER_LIP)], axis=1).mean())
+    share = (apart / max(float(np.ptp(shape[:, 0])), 1e-6) - _CLOSED) / (_OPEN - _CLOSED)
+    return min(max(share, 0.0), 1.0)
 
 
 def _upload(picture: Image, device: torch.device) -> torch.Tensor:

@@ -141,6 +141,31 @@ def test_kept_features_are_the_plates_own_pixels(
     assert float(swap(given, stranger).matte_core[middle].min()) > 0.5
 
 
+def test_closed_lips_have_no_teeth_to_give(plate: Plate, texture: FaceTexture) -> None:
+    shut = topology.canonical().copy()
+    for upper, lower in ((82, 87), (13, 14), (312, 317)):
+        shut[[upper, lower]] = shut[[upper, lower]].mean(0)
+    engine = MeshEngine()
+    closed, opened = engine.prepare(identity_of(texture, shut)), engine.prepare(identity_of(texture))
+    kept, given = crop_of(*plate), crop_of(*plate, keep_mouth=False)
+    assert same(swap(given, closed), swap(kept, closed))
+    assert [swap(given, each).facts["mouth_kept"] for each in (closed, opened)] == [1.0, 0.0]
+    assert swap(kept, opened).facts["mouth_kept"] == 1.0
+
+
+def test_a_lone_frame_says_that_its_matte_knows_of_no_other(plate: Plate, stranger: Prepared) -> None:
+    alone = crop_of(*plate)
+    assert swap(alone, stranger).facts["matte_over_time"] == 0.0
+    cover = np.zeros((96, 96), np.uint8)
+    cover[:, :48] = 255
+    told = swap(dataclasses.replace(alone, cover=cover), stranger)
+    assert told.facts["matte_over_time"] == 1.0
+    u = told.st[0].numpy()
+    blocked = told.matte_occluder.numpy()
+    assert blocked[(u > 0.2) & (u < 0.4)].mean() > 0.97
+    assert blocked[(u > 0.6) & (u < 0.8)].mean() < 0.03
+
+
 def test_brows_belong_to_the_identity(plate: Plate, stranger: Prepared) -> None:
     crop = crop_of(*plate)
     core = swap(crop, stranger).matte_core.numpy()
