@@ -66,6 +66,7 @@ class UpstreamLink:
         self.failure: FaceplateError = self._unreachable("the connection is being made")
         self.tried = threading.Event()
         self._is_refused = False
+        self._was_open = False
         self._lost_at = time.monotonic()
         self._own = own
         self._name = name
@@ -208,6 +209,11 @@ class UpstreamLink:
             )
             return False
         elif kind in (zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL, zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL):
+            if (
+                self._was_open
+            ):  # the key is right: a server that dies, or a gate before one that starts, looks like this
+                self._fail(self._unreachable("the connection was cut before a greeting"))
+                return False
             self._fail(
                 ResourceError(
                     f"what answers at {self.team.address} is not the team server that is meant",
@@ -238,7 +244,7 @@ class UpstreamLink:
     def _said(self, line: Line, message: Any, body: bytes) -> bool:
         if isinstance(message, wire.Welcome):
             log.info("connected to the team server at %s", self.team.address)
-            line.open, self._is_refused = True, False
+            line.open, self._was_open, self._is_refused = True, True, False
             line.post(link.encode("say", None, wire.encode(wire.Status("status"))))
             with self._changed:
                 self._line, self.welcome = line, message
