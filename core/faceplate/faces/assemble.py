@@ -50,9 +50,11 @@ def assemble_tracks(
     tracks = []
     for track, part in kept:
         seen = _smooth(part, settings.smoothing, pixel_aspect)
-        filled = _fill(seen, settings.max_gap, pixel_aspect)
-        for frame in sorted(filled.keys() & readable):  # no hole, no damaged frame
-            track.appearance.add(frame, look(frame, filled[frame].landmarks))
+        # holes and damaged frames are no frames of the shot: nothing is said of them
+        between = _fill(seen, settings.max_gap, pixel_aspect)
+        filled = {frame: face for frame, face in between.items() if frame in readable}
+        for frame, face in filled.items():
+            track.appearance.add(frame, look(frame, face.landmarks))
         ordered = dict(sorted({**seen, **filled}.items()))
         usual = track.appearance.result(frozenset(part))
         found = covers(track.appearance, usual, list(ordered))

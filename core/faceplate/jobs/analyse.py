@@ -233,9 +233,12 @@ def _fits(
 
 
 def _given_sidecar(path: Path, asked: Sequence[int], plate: Plate, emit: Emit) -> ShotFaces:
-    """The sidecar that the user named: used as it is, if it is of this raster and holds the frames asked for."""
+    """The sidecar that the user named: used as it is, if it is of this raster and holds the frames asked for.
+
+    Damaged frames are in no sidecar; they fail where they are processed.
+    """
     shot = read_sidecar(path)
-    lacking = sorted(set(asked) - set(shot.frames))
+    lacking = [frame for frame in sorted(set(asked) - set(shot.frames)) if _is_readable(plate, frame)]
     if lacking:
         raise SidecarError(
             f"{path} does not cover the frames asked for",
@@ -251,6 +254,14 @@ def _given_sidecar(path: Path, asked: Sequence[int], plate: Plate, emit: Emit) -
         )
     emit(note(f"faces: {path}, as given"))
     return shot
+
+
+def _is_readable(plate: Plate, frame: int) -> bool:
+    try:
+        plate.read(_present(plate, frame))
+    except InputError:
+        return False
+    return True
 
 
 def faces_for(
