@@ -4,7 +4,8 @@ A range job has a start and an end in the ledger of its job folder. Hosts ask fo
 second; what they have in common is one entry: connection, plate, output, engine, project, identities with their
 consents. Its first frame writes "job started" (or "job refused"), its end "frames ended" with the number of frames:
 when the connection ends, when nothing came for ten minutes, or when the server stops. A result that is a file has its
-line in the job folder beside it, as a range; one that goes back through memory in the server's own ledger.
+line in the job folder beside it, as a range; one that goes back through memory, or to another machine, in the server's
+own ledger.
 """
 
 from __future__ import annotations
@@ -126,7 +127,7 @@ class FrameLedger:
         refusal: ConsentError | None,
     ) -> None:
         message: wire.SubmitFrame = job.message
-        path, output = self._place(message)
+        path, output = self._place(message, bench)
         if path is None:
             return  # no such folder: the job says so
         files = message.plate.pattern if isinstance(message.plate, wire.FileRef) else _MEMORY
@@ -167,10 +168,12 @@ class FrameLedger:
         make_folder(path.parent)
         record_start(path, **values)
 
-    def _place(self, message: wire.SubmitFrame) -> tuple[Path | None, str]:
+    def _place(self, message: wire.SubmitFrame, bench: Workbench) -> tuple[Path | None, str]:
         if not isinstance(message.output, wire.FileRef):
             return self._path, _MEMORY
         self._roots.check(message.output.pattern)
+        if bench.shown(message.output.pattern) != message.output.pattern:
+            return self._path, message.output.pattern  # a file that goes back to another machine
         folder = job_folder(message.output.pattern)
         return (folder / LEDGER_NAME if folder.parent.is_dir() else None), message.output.pattern
 

@@ -143,6 +143,23 @@ def test_a_folder_that_is_another_one_there_is_told(team: Team, shot: str, ident
     assert "faceplate keys allow carl" in refused.value.hint
 
 
+def test_single_frames_are_on_record_where_they_are_done(
+    team: Team, anna: Running, shot: str, identity: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "single" / "o.####.exr"
+    out.parent.mkdir()
+    with anna.client() as client:
+        people = (wire.Assignment(str(identity)),)
+        for frame in (1001, 1002):
+            plate, output = wire.FileRef(shot, frame), wire.FileRef(str(out), frame)
+            job = client.submit_frame(frame=frame, plate=plate, output=output, assignments=people)
+            assert isinstance(client.result(job, 30), wire.FrameResult)
+    assert sorted(outputs(out.parent)) == ["o.1001.exr", "o.1002.exr"]
+    ledger = verify_ledger(team.base / "t" / "log.ledger.jsonl")
+    lines = [entry for entry in ledger.entries if entry.get("output") == str(out)]
+    assert [(entry["event"], entry["user"], entry["plate"]) for entry in lines] == [("job started", "anna", shot)]
+
+
 def test_what_one_job_read_another_may_write(anna: Running, shot: str, identity: Path, tmp_path: Path) -> None:
     first, second = tmp_path / "1" / "o.####.exr", tmp_path / "2" / "o.####.exr"
     submit(anna, shot, first, identity)
