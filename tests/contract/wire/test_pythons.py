@@ -97,3 +97,18 @@ def test_vendored_under_another_name(double: Double, tmp_path: Path) -> None:
         ignore=shutil.ignore_patterns("__pycache__"),
     )
     run_leaf(python, double, tmp_path, "studio.tools.fp")
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_every_module_loads_in_each_python(version: str) -> None:
+    python = find_python(version)
+    if python is None:
+        pytest.skip(f"Python {version} is not on this machine")
+    names = [path.stem for path in sorted((PLUGINS / "faceplate_client").glob("*.py")) if path.stem != "__init__"]
+    code = "import importlib, sys; sys.path.insert(0, sys.argv[1])\n"
+    code += "for name in sys.argv[2:]: importlib.import_module('faceplate_client.' + name)"
+    done = subprocess.run(
+        [python, "-ISBc", code, str(PLUGINS), *names], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert {"actions", "live", "task", "slate"} <= set(names)
