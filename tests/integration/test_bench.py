@@ -12,6 +12,7 @@ from faceplate.bench.shot import make_shot
 from faceplate.cli.options import open_workbench
 from faceplate.deliver import write_frame
 from faceplate.demo.plate import DemoPlateSpec
+from faceplate.jobs import apply as jobs_apply
 from faceplate.jobs import frames as jobs_frames
 
 
@@ -28,5 +29,6 @@ def test_bits_outside_the_matte_are_counted(identity: Path, tmp_path: Path, monk
             swapped.pixels.view(np.uint16)[0, 0, 0] ^= 0b11  # type: ignore[attr-defined]
             write_frame(path, plate, frame, swapped, delivery)  # type: ignore[arg-type]
 
-        monkeypatch.setattr(jobs_frames, "write_frame", spoil)
+        for module in (jobs_apply, jobs_frames):
+            monkeypatch.setattr(module, "write_frame", spoil)
         assert figures.outside_bits(shot, identity, bench, tmp_path / "spoilt")["differing bits"] == 2 * spec.frames
