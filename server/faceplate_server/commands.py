@@ -48,8 +48,8 @@ def serve(
 ) -> int:
     """Keep nets and identities loaded and work for hosts and the command line, until stopped."""
     from .config import read_config
-    from .lifecycle import Server
     from .log import logging_to
+    from .start_workers import workers_ahead
 
     given = read_config(
         config,
@@ -64,8 +64,14 @@ def serve(
         upstream_key=upstream_key,
         listen=listen,
     )
-    with mapped(), logging_to(given.log_path, megabytes=given.log_mb, files=given.log_files):
-        return Server(given, parent).run()
+    with (
+        mapped(),
+        logging_to(given.log_path, megabytes=given.log_mb, files=given.log_files),
+        workers_ahead(0 if given.upstream else len(given.devices)) as ahead,
+    ):
+        from .lifecycle import Server  # after the workers' start: it takes as long to load as they do
+
+        return Server(given, parent, ahead).run()
 
 
 def status(

@@ -6,7 +6,6 @@ import itertools
 import logging
 import os
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,10 +24,10 @@ from .ask import rebuilt
 from .errors import Told
 from .pipe import Pipe, PipeClosed
 from .rings import Key, RingLimits
+from .start_workers import COMMAND, Process, start_worker
 
 log = logging.getLogger(__name__)
 
-COMMAND = (sys.executable, "-m", "faceplate_server.worker_process")
 _AGAIN_S = (0.5, 2.0, 8.0, 30.0)
 """Seconds before a worker that could not start is tried again."""
 _POLL_S = 1.0
@@ -94,7 +93,7 @@ class Member:
 
     number: int
     asked: str
-    process: subprocess.Popen[bytes]
+    process: Process
     pipe: Pipe
     state: str = "starting"
     device: Device | None = None
@@ -112,10 +111,12 @@ class Crew:
 
     Args:
         plan: what workers there are.
+        ahead: processes of its command that were started already; they are taken out of the list.
     """
 
-    def __init__(self, plan: CrewPlan) -> None:
+    def __init__(self, plan: CrewPlan, ahead: list[Process] | None = None) -> None:
         self.plan = plan
+        self._ahead = [] if ahead is None else ahead
         self._changed = threading.Condition()
         self._members: dict[int, Member] = {}
         self._numbers = itertools.count(1)
@@ -150,7 +151,7 @@ class Crew:
 
     def _spawn(self, number: int) -> None:
         plan = self.plan
-        process = subprocess.Popen(plan.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
+        process = self._ahead.pop() if self._ahead else start_worker(plan.command)
         assert process.stdin is not None
         assert process.stdout is not None
         member = Member(number, plan.devices[number], process, Pipe(process.stdout, process.stdin))

@@ -25,6 +25,7 @@ from .parent import ParentWatch
 from .rings import RingLimits, RingTable, key_of
 from .roots import Roots
 from .socket_loop import SocketLoop
+from .start_workers import Process
 from .team import make_upstream, open_gateway, team_roots, team_view
 from .upstream import UpstreamWorker
 from .worker import Worker
@@ -44,11 +45,13 @@ class Server:
     Args:
         config: its settings.
         parent: process that it must not outlive, None for none.
+        ahead: worker processes that were started already.
     """
 
-    def __init__(self, config: ServerConfig, parent: int | None = None) -> None:
+    def __init__(self, config: ServerConfig, parent: int | None = None, ahead: list[Process] | None = None) -> None:
         self.config = config
         self.place = config.place
+        self._ahead = ahead
         self._parent = None if parent is None else ParentWatch(parent)
         self._stop_wanted = threading.Event()
         self._stop_by: float | None = None
@@ -168,7 +171,9 @@ class Server:
             limits=rings.limits,
         )
         ledger = FrameLedger(config.ledger_path, roots)
-        return Worker(Crew(plan), rings, roots, ledger, loop.tell, shots=config.shots, team=team_view(config))
+        return Worker(
+            Crew(plan, self._ahead), rings, roots, ledger, loop.tell, shots=config.shots, team=team_view(config)
+        )
 
     def _warm_up(self, worker: Worker | UpstreamWorker) -> None:
         try:
