@@ -25,11 +25,13 @@ class Composite:
     """
 
     def __init__(self, plate: torch.Tensor) -> None:
-        _, height, width = plate.shape
         self.rgb = plate
-        self._rgba, self.st = plate.new_zeros((4, height, width)), plate.new_zeros((2, height, width))
-        self.core, self.occluder = plate.new_zeros((height, width)), plate.new_zeros((height, width))
         self.shares: dict[str, torch.Tensor] = {}
+        self._make_room(0, 0)
+
+    def _make_room(self, height: int, width: int) -> None:
+        rooms = (self.rgb.new_zeros((count, height, width)) for count in (4, 2, 1, 1))
+        self._rgba, self.st, (self.core,), (self.occluder,) = rooms
 
     @property
     def face(self) -> torch.Tensor:
@@ -55,6 +57,8 @@ class Composite:
             self._take(name, edited, matte, result)
             return
         rows, columns = at
+        if not self.shares:
+            self._make_room(*self.rgb.shape[1:])
         self.rgb = self.rgb.clone()
         self.rgb[:, rows, columns] = compose(self.rgb[:, rows, columns], edited, matte)
         own = element(edited, matte)
@@ -74,6 +78,5 @@ class Composite:
         self.rgb = compose(self.rgb, edited, matte)
         self._rgba = element(edited, matte)
         self.core, self.occluder = result.matte_core, result.matte_occluder
-        if result.st is not None:
-            self.st = result.st
+        self.st = self.rgb.new_zeros((2, *matte.shape)) if result.st is None else result.st
         self.shares[name] = matte

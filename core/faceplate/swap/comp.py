@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 
 _MINUS_ZERO = -(2**31)
@@ -49,8 +50,8 @@ def compose(plate: torch.Tensor, edited: torch.Tensor, matte: torch.Tensor) -> t
         under a partial matte, because there is no way between it and a number.
     """
     blended = torch.lerp(plate, edited, matte.expand_as(plate))  # exact at both ends, for finite values
-    if _all_finite(blended) and not _has_minus_zero(plate):
-        return blended
+    if _all_finite(blended):
+        return _with_minus_zeros(blended, plate)
     blended = torch.where(torch.isfinite(plate), blended, torch.where(matte >= 1.0, edited, plate))
     return torch.where((edited != plate).logical_and_(matte > 0.0), blended, plate)
 
@@ -60,9 +61,14 @@ def _all_finite(picture: torch.Tensor) -> bool:
     return picture.device.type == "cpu" and math.isfinite(picture.sum().item())
 
 
-def _has_minus_zero(picture: torch.Tensor) -> bool:
-    """Whether float32 values include -0, to which adding 0 makes a difference; only for a CPU."""
-    return picture.view(torch.int32).amin().item() == _MINUS_ZERO
+def _with_minus_zeros(blended: torch.Tensor, plate: torch.Tensor) -> torch.Tensor:
+    """`blended`, in place, with -0 again where the plate has it and nothing was added: -0 + 0 is 0. For a CPU."""
+    bits = plate.view(torch.int32)
+    if bits.amin().item() == _MINUS_ZERO:
+        at = np.nonzero((bits == _MINUS_ZERO).numpy())
+        there = blended.numpy()
+        there[at] = np.where(there[at] == 0, np.float32(-0.0), there[at])
+    return blended
 
 
 def element(edited: torch.Tensor, matte: torch.Tensor) -> torch.Tensor:

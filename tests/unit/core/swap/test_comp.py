@@ -92,3 +92,11 @@ def test_over_agrees_with_composing_one_after_the_other() -> None:
 def test_over_of_nothing_is_exact(empty: torch.Tensor) -> None:
     bottom = torch.full((4, 2, 2), torch.nan)
     assert over(empty, bottom).isnan().all()
+
+
+def test_minus_zero_keeps_its_sign_where_nothing_is_added() -> None:
+    plate = torch.tensor([[[-0.0, -0.0, -0.0, 0.5]]] * 3)
+    edited = torch.tensor([[[-0.0, 0.3, 0.3, 0.7]]] * 3)
+    made = compose(plate, edited, torch.tensor([[0.5, 0.0, 1.0, 0.5]]))
+    np.testing.assert_array_equal(bits(made[:, :, :2]), bits(plate[:, :, :2]))
+    torch.testing.assert_close(made[0, 0, 2:], torch.tensor([0.3, 0.6]))
