@@ -8,8 +8,11 @@ from pathlib import Path
 import pytest
 
 from faceplate_client import Client, find
-from faceplate_client.errors import ClientError
-from tests.contract.hosts.checks import CHECKS, KILLS, skips
+from faceplate_client.errors import BakeFailed, CannotDo, ClientError
+from faceplate_client.frame_maths import Span
+from faceplate_client.host import Feature
+from faceplate_client.result_folder import file_of
+from tests.contract.hosts.checks import CHECKS, KILLS, START, skips
 from tests.contract.hosts.conftest import MakeBench
 from tests.contract.hosts.memory_host import ALL, MemoryHost, MemoryStage
 from tests.integration.server.conftest import Running
@@ -44,3 +47,55 @@ def test_a_host_that_can_do_little(make_bench: MakeBench, server: Running, tmp_p
     assert {name for name in CHECKS if skips(name, bench)} >= {"one_undo_takes_it_all_back", *KILLS}
     CHECKS["remove_restores_exactly"](bench)
     assert frozenset() < ALL
+
+
+class Cameraman(MemoryHost):
+    """Can render a camera's own file, which the server cannot read."""
+
+    footage = ""
+
+    @property
+    def sources(self) -> dict[str, str]:
+        return dict.fromkeys(self.document.items, self.footage)
+
+
+@pytest.mark.parametrize("can_bake", [True, False])
+def test_a_file_that_only_the_host_can_read(
+    can_bake: bool, make_bench: MakeBench, server: Running, tmp_path: Path
+) -> None:
+    host = Cameraman(tmp_path / "results", ALL if can_bake else ALL - {Feature.BAKE})
+    stage = MemoryStage(host)
+    bench = make_bench(host, stage, server, False)
+    host.footage = bench.plate
+    raw = tmp_path / "A001.braw"
+    raw.write_bytes(b"a camera's own")
+    clip_id = stage.add_clip("camera", str(raw), bench.media, bench.media, START, bench.size)
+    (ended,) = bench.apply(host.clip(clip_id)).clips
+    if not can_bake:
+        assert ended.state == "failed"
+        assert "extension that Faceplate does not know" in str(ended.error)
+        assert host.results() == ()
+        return
+    assert ended.state == "done", ended.error
+    assert ended.record is not None
+    assert ended.record.baked == "asked for"
+    assert any("rendered by the host instead" in note for note in ended.notes)
+    assert Path(stage.shown_file(START)) == file_of(ended.record.pattern, START)
+    assert ended.record.frames == Span(START, START + len(bench.media) - 1)
+
+
+def test_a_bake_that_fails_or_cannot_be_is_said(make_bench: MakeBench, server: Running, tmp_path: Path) -> None:
+    host = MemoryHost(tmp_path / "results")
+    stage = MemoryStage(host)
+    bench = make_bench(host, stage, server, False)
+    clip = host.clip(stage.add_retimed("slow", bench.plate, bench.media, START, 4, bench.size))
+    before = stage.snapshot()
+    file_of(bench.plate, bench.media.first + 1).unlink()
+    (ended,) = bench.apply(clip).clips
+    assert isinstance(ended.error, BakeFailed)
+    assert stage.snapshot() == before
+    host.features = frozenset()
+    (ended,) = bench.apply(clip).clips
+    assert isinstance(ended.error, CannotDo)
+    assert "retimed" in str(ended.error)
+    assert stage.snapshot() == before
