@@ -22,7 +22,7 @@ from .listing import identities_in
 from .memory import process_mb
 from .page.counts import Counts
 from .rings import key_of
-from .upstream import UpstreamWorker
+from .team.upstream import UpstreamWorker
 from .worker import Worker
 
 log = logging.getLogger(__name__)

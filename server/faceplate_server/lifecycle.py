@@ -26,8 +26,8 @@ from .rings import RingLimits, RingTable, key_of
 from .roots import Roots
 from .socket_loop import SocketLoop
 from .start_workers import Process
-from .team import make_upstream, open_gateway, team_roots, team_view
-from .upstream import UpstreamWorker
+from .team.ends import make_upstream, open_gateway, team_roots, team_view
+from .team.upstream import UpstreamWorker
 from .worker import Worker
 
 log = logging.getLogger(__name__)

@@ -37,7 +37,7 @@ from .listing import tracks_of
 from .net_cards import NetCards
 from .rings import RingTable
 from .roots import Roots
-from .spool import TeamView
+from .team.spool import TeamView
 from .turns import FrameTurns
 
 log = logging.getLogger(__name__)

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from faceplate_server.keys import KeyFolder, TeamClient
+from faceplate_server.team.keys import KeyFolder, TeamClient
 from tests.integration.server.conftest import Running, start_server, wait_ready
 
 HOST = "127.0.0.2"

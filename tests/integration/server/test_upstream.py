@@ -18,9 +18,9 @@ from faceplate.provenance.ledger import verify_ledger
 from faceplate_client import FrameHeader, wire
 from faceplate_client.errors import ServerError
 from faceplate_client.slots import Ring, State
-from faceplate_server import link
-from faceplate_server.keys import KeyFolder
-from faceplate_server.rewrite import SENT
+from faceplate_server.team import link
+from faceplate_server.team.keys import KeyFolder
+from faceplate_server.team.rewrite import SENT
 from tests.integration.conftest import Cli, leftovers, outputs
 from tests.integration.server.conftest import Running, wait_ready
 from tests.integration.server.teams import HOST, Team, free_port, team_of

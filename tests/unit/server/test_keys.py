@@ -12,7 +12,7 @@ from zmq.utils import z85
 
 from faceplate.errors import ResourceError, SettingError
 from faceplate_client.errors import UnsafeFile
-from faceplate_server.keys import KeyFolder, TeamClient, parse_key
+from faceplate_server.team.keys import KeyFolder, TeamClient, parse_key
 from tests.integration.conftest import Cli, cli  # noqa: F401 - fixture
 
 

@@ -18,15 +18,15 @@ from faceplate.media.file_hash import file_hash
 from faceplate_client import FrameHeader, wire
 from faceplate_client.connection import ConnectionInfo
 from faceplate_client.slot_header import SLOT_BYTES, FrameType, pack_header, unpack_header
-from faceplate_server import link
 from faceplate_server.ask import Asker, check_near
 from faceplate_server.config import ServerConfig
 from faceplate_server.errors import Refused
-from faceplate_server.packed import PACKED, PLAIN, SORTED, chunk_bytes, pack, unpack
-from faceplate_server.rewrite import PathMap
-from faceplate_server.spool import TEAM, Spool, TeamView
-from faceplate_server.streams import Outbox, Sink, file_source, frame_source
-from faceplate_server.window import Window
+from faceplate_server.team import link
+from faceplate_server.team.packed import PACKED, PLAIN, SORTED, chunk_bytes, pack, unpack
+from faceplate_server.team.rewrite import PathMap
+from faceplate_server.team.spool import TEAM, Spool, TeamView
+from faceplate_server.team.streams import Outbox, Sink, file_source, frame_source
+from faceplate_server.team.window import Window
 
 
 @given(st.binary(min_size=1, max_size=3000), st.sampled_from([1, 2, 4, 6, 8, 12, 16]))

@@ -10,7 +10,7 @@ import typer
 from faceplate.cli import options
 from faceplate.cli.show import print_lines
 
-from .commands import mapped
+from ..commands import mapped
 from .keys import KeyFolder, TeamClient, parse_key
 
 app = typer.Typer(

@@ -23,7 +23,7 @@ from pathlib import Path
 from faceplate.media.file_hash import file_hash
 from faceplate_client.private import private_folder
 
-from .errors import Refused
+from ..errors import Refused
 from .link import is_path
 
 _CONTENTS = "contents"

@@ -20,8 +20,8 @@ from faceplate import __version__
 from faceplate.errors import FaceplateError, ResourceError
 from faceplate_client import wire
 
+from ..ask import rebuilt
 from . import link
-from .ask import rebuilt
 from .keys import KeyPair
 from .upstream_line import Channel, Line, LinkLost
 

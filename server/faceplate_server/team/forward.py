@@ -19,14 +19,14 @@ from faceplate.media.atomic import check_writable, output_error
 from faceplate_client import wire
 from faceplate_client.slot_header import SLOT_BYTES, FrameHeader, pack_header, unpack_header
 
+from ..errors import Refused
+from ..frame_bridge import Slot, SlotsOfJob
+from ..jobs import Job
+from ..rings import RingTable
 from . import link
 from .arriving import Arriving
-from .errors import Refused
-from .frame_bridge import Slot, SlotsOfJob
-from .jobs import Job
 from .parcel import Packer, Parcel
 from .rewrite import FRAME, ROOM, rewritten, slot_mark
-from .rings import RingTable
 from .streams import Sink, file_source, frame_source
 from .upstream_line import Channel, LinkLost
 from .upstream_link import UpstreamLink

@@ -24,11 +24,11 @@ from faceplate.jobs.spec import job_folder
 from faceplate.media.sequence import ImageSequence, is_pattern, open_sequence, output_path
 from faceplate_client import wire
 
+from ..errors import Refused
+from ..job_files import below, file_of
+from ..roots import Roots
 from . import link
-from .errors import Refused
-from .job_files import below, file_of
 from .rewrite import SENT, PathMap, is_frame_of, rewritten
-from .roots import Roots
 
 _MOST_NAMES = link.MOST_FILES
 

@@ -30,11 +30,11 @@ from faceplate_client import wire
 from faceplate_client.connection import ConnectionInfo
 from faceplate_client.errors import ClientError
 
+from ..errors import Refused, to_message
+from ..socket_loop import descriptor_of
 from . import link
-from .errors import Refused, to_message
 from .keys import KeyFolder, TeamClient
 from .session import Session
-from .socket_loop import descriptor_of
 from .spool import TEAM, Spool
 
 log = logging.getLogger(__name__)

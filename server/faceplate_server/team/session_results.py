@@ -13,11 +13,11 @@ from faceplate.media.file_hash import file_hash
 from faceplate_client import wire
 from faceplate_client.slot_header import pack_header
 
+from ..job_files import made
 from . import link
-from .job_files import made
+from .job import TeamJob
 from .spool import Tree
 from .streams import Outbox, file_source, frame_source
-from .team_job import TeamJob
 
 
 class Results:

@@ -11,8 +11,8 @@ from faceplate_client.errors import RingError
 from faceplate_client.slot_header import SLOT_BYTES, FrameHeader, unpack_header
 from faceplate_client.slots import Ring, State
 
+from ..errors import Refused
 from . import link
-from .errors import Refused
 
 _SLOTS = 2
 _RINGS = 8

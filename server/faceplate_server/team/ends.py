@@ -10,16 +10,16 @@ from faceplate.colour.spaces import ColourConfig
 from faceplate_client import wire
 from faceplate_client.connection import ConnectionInfo
 
-from .config import ServerConfig
+from ..config import ServerConfig
+from ..rings import RingTable
+from ..roots import Roots
+from ..worker import Tell
 from .keys import KeyFolder, parse_key
 from .listen import Gateway
 from .rewrite import PathMap
-from .rings import RingTable
-from .roots import Roots
 from .spool import Spool, TeamView
 from .upstream import UpstreamWorker
 from .upstream_link import TeamAddress, UpstreamLink
-from .worker import Tell
 
 
 def _keys(config: ServerConfig) -> KeyFolder:

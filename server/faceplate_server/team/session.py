@@ -21,17 +21,17 @@ from faceplate.jobs.spec import job_folder
 from faceplate_client import wire
 from faceplate_client.errors import ClientError
 
+from ..errors import Refused, to_message
+from ..job_files import file_of
+from ..roots import Roots
 from . import link
-from .errors import Refused, to_message
-from .job_files import file_of
+from .job import TeamJob
 from .keys import TeamClient
 from .rewrite import FRAME, ROOM, SENT, is_frame_of, rewritten
 from .rooms import Room, RoomPool, read_header
-from .roots import Roots
 from .session_results import Results
 from .spool import Spool
 from .streams import Outbox, Post, Sink
-from .team_job import TeamJob
 
 log = logging.getLogger(__name__)
 

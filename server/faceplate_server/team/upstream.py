@@ -13,17 +13,17 @@ from faceplate.errors import Cancelled, FaceplateError
 from faceplate_client import wire
 from faceplate_client.errors import ClientError
 
-from .answering import answer_in_thread
-from .errors import Refused, to_message
+from ..answering import answer_in_thread
+from ..errors import Refused, to_message
+from ..jobs import LANES, Job, JobQueue, Lane
+from ..rings import RingTable
+from ..roots import Roots
+from ..worker import Tell
 from .forward import Forward
-from .jobs import LANES, Job, JobQueue, Lane
 from .parcel import Packer
 from .rewrite import PathMap
-from .rings import RingTable
-from .roots import Roots
 from .upstream_line import LinkLost
 from .upstream_link import UpstreamLink
-from .worker import Tell
 
 log = logging.getLogger(__name__)
 
