@@ -99,3 +99,33 @@ class FrameTurns:
         if not self._at_work[True]:
             return self.slots
         return max(min(1, self.slots - 1), self.slots - 2 * self._at_work[True])
+
+
+class StepGate:
+    """In a worker: batch frames stand still between their steps while an interactive frame is at work beside them.
+
+    Args:
+        longest_s: that a step may be kept waiting: a viewer that plays on and on does not stop a batch for good.
+    """
+
+    def __init__(self, longest_s: float = 0.5) -> None:
+        self._longest_s = longest_s
+        self._changed = threading.Condition()
+        self._interactive = 0
+
+    @contextmanager
+    def interactive(self) -> Iterator[None]:
+        """Held for an interactive frame."""
+        with self._changed:
+            self._interactive += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._interactive -= 1
+                self._changed.notify_all()
+
+    def step(self) -> None:
+        """Called by a batch frame before each long step."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._interactive, self._longest_s)

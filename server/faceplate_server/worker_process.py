@@ -31,7 +31,7 @@ import sys
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import IO, Any
@@ -42,6 +42,7 @@ from faceplate.faces.nets import FaceNets
 from faceplate.jobs.analyse import analyse_plate
 from faceplate.jobs.apply import make_engine, torch_device
 from faceplate.jobs.cancel import CancelToken
+from faceplate.jobs.manifest import FrameRecord
 from faceplate.jobs.spec import ENGINES, Workbench
 from faceplate.models.sessions import SessionPool
 from faceplate.pipeline import FacePipeline
@@ -58,6 +59,7 @@ from .range_frame import RangeFrames
 from .rings import RingTable
 from .roots import Roots
 from .smaller import FrameMemory
+from .turns import StepGate
 from .warm import WarmCache, WarmMapping, WarmNets
 
 log = logging.getLogger(__name__)
@@ -91,6 +93,7 @@ class WorkerProcess:
         self._frames = FrameJobs(roots, self.cache)
         self._range = RangeFrames(self.cache, bench.config)
         self._memory = FrameMemory(self.cache)
+        self._gate = StepGate()
         self._tokens: dict[int, CancelToken] = {}
         self._turns: dict[int, threading.Event] = {}
         self._table: Mapping[str, Callable[[int, Mapping[str, Any]], Any]] = {
@@ -187,7 +190,8 @@ class WorkerProcess:
             return self._frames.run(job, bench, pipeline, slots, note), slots
 
         engine = job.message.engine if job.message.engine in ENGINES else ENGINES[0]
-        (result, slots), smaller = self._memory.run(attempt, self._pipeline(engine, commercial=False))
+        with self._gate.interactive() if message["lane"] == "fast" else nullcontext():
+            (result, slots), smaller = self._memory.run(attempt, self._pipeline(engine, commercial=False))
         if smaller is not None:
             note("warning" if smaller.tiles else "note", f"frame {result.frame}: {smaller.text}")
             result = dataclasses.replace(result, facts={**result.facts, **smaller.facts})
@@ -199,7 +203,18 @@ class WorkerProcess:
             return {"wanted": work}
         pipeline = self._pipeline(message["engine"], commercial=message["commercial"])
         source = message["source"]
-        record, smaller = self._memory.run(lambda pipe: work(pipe).run(source), pipeline)
+
+        def attempt(given: FacePipeline) -> FrameRecord:
+            self._gate.step()
+            one = work(given)
+
+            def write(*what: Any) -> None:
+                self._gate.step()  # the longest step of most frames
+                one.write(*what)
+
+            return dataclasses.replace(one, write=write).run(source)
+
+        record, smaller = self._memory.run(attempt, pipeline)
         if smaller is not None:
             # another key: with enough memory the next run makes it as it should be
             key = f"tiles {smaller.tiles}: {record.key}" if smaller.tiles else record.key

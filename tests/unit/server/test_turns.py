@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 
-from faceplate_server.turns import FrameTurns
+from faceplate_server.turns import FrameTurns, StepGate
 
 
 def never() -> bool:
@@ -131,3 +131,21 @@ def test_a_cancelled_job_waits_no_more_and_takes_no_turn() -> None:
     assert turns._at_work == {True: 0, False: 1}
     frames.join()
     assert turns._at_work == {True: 0, False: 0}
+
+
+def test_a_batch_frame_stands_still_between_steps_while_an_interactive_one_works() -> None:
+    gate = StepGate(longest_s=30)
+    gate.step()  # nobody is there
+    done = threading.Event()
+    with gate.interactive(), gate.interactive():
+        threading.Thread(target=lambda: (gate.step(), done.set()), daemon=True).start()
+        assert not done.wait(0.1)
+    assert done.wait(10)
+
+
+def test_a_viewer_that_plays_on_does_not_stop_a_batch_for_good() -> None:
+    gate = StepGate(longest_s=0.05)
+    with gate.interactive():
+        began = time.monotonic()
+        gate.step()
+        assert 0.04 < time.monotonic() - began < 10
