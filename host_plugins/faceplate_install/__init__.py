@@ -1,1 +1,1 @@
-"""Hosts on the command line: build plug-ins, put them where hosts look for them and take them away, render timelines."""
+"""Hosts on the command line: builds plug-ins, puts them where hosts look, takes them away, renders timelines."""
