@@ -51,7 +51,7 @@ class SwapSettings:
     colour: float = _setting(1.0, 0.0, 1.0, "how far the identity's colour follows the plate's light")
     detail: float = _setting(1.0, 0.0, 1.0, "how far sharpness and grain follow the plate's")
     keep_eyes: bool = _setting(True, 0, 1, "keep the plate's eyes")
-    keep_mouth: bool = _setting(True, 0, 1, "keep the plate's inner mouth; kept anyway where the photos show closed lips")
+    keep_mouth: bool = _setting(True, 0, 1, "keep the plate's inner mouth; always where the photos' lips are closed")
     occluders: bool = _setting(True, 0, 1, "keep out what is in front of the face, as far as it is recognised")
     matte_grow: float = _setting(0.0, -0.2, 0.1, "move the matte's edge, fraction of the face width, outwards positive")
     matte_soften: float = _setting(0.05, 0.0, 0.3, "width of the matte's soft edge, fraction of the face width")
