@@ -15,6 +15,7 @@ from pathlib import Path
 
 from faceplate_client.errors import ClientError, HostError
 from faceplate_client.frame_maths import as_text, from_text
+from faceplate_client.private import try_lock
 
 FORMAT, VERSION = "faceplate render state", 1
 EXTENSION = ".exr"
@@ -69,48 +70,17 @@ class State:
 
 @contextmanager
 def alone_in(folder: str) -> Iterator[None]:
-    """Nobody else renders into the folder meanwhile; what a killed run left there is removed.
+    """Nobody else renders into the folder meanwhile; what a killed run left there is removed. The lock file stays.
 
     Raises:
         HostError: another process does.
     """
-    lock = os.path.join(folder, f"{HALF}lock")
-    for _ in range(2):
-        try:
-            descriptor = os.open(lock, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
-            break
-        except FileExistsError:
-            owner = _number(Path(lock).read_text("utf-8"))
-            if _lives(owner):
-                raise HostError(
-                    f"another process renders into {folder}", found=f"process {owner}", hint="wait for it, or stop it"
-                ) from None
-            Path(lock).unlink(missing_ok=True)
-    else:
-        raise HostError(f"another process just began to render into {folder}", hint="wait for it, or stop it")
-    with os.fdopen(descriptor, "w") as file:
-        file.write(str(os.getpid()))
+    descriptor = os.open(os.path.join(folder, f"{HALF}lock"), os.O_RDWR | os.O_CREAT)
     try:
+        if not try_lock(descriptor):
+            raise HostError(f"another process renders into {folder}", hint="wait for it, or stop it")
         for path in Path(folder).glob(f"{HALF}*-*"):
-            if not _lives(_number(path.name[len(HALF) :].partition("-")[0])):
-                path.unlink(missing_ok=True)
+            path.unlink(missing_ok=True)
         yield
     finally:
-        Path(lock).unlink(missing_ok=True)
-
-
-def _number(text: str) -> int:
-    return int(text) if text.isdecimal() else 0
-
-
-def _lives(process: int) -> bool:
-    """Whether a process of this machine is there; on Windows, where asking would end it, no."""
-    if process <= 0 or os.name == "nt":
-        return False
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
+        os.close(descriptor)

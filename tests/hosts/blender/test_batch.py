@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import OpenEXR
 
+from faceplate_client.private import FileLock
 from tests.hosts.blender.conftest import FRAMES, Blender, _clean
 from tests.hosts.blender.test_host import read
 from tests.hosts.blender.test_live import is_slate
@@ -30,7 +31,9 @@ def run(blender: Blender, server: Running, file: Path, *words: object) -> tuple[
     done = subprocess.run(
         words_for(blender, server, file, *words), capture_output=True, text=True, timeout=300, env=_clean()
     )
-    return done.returncode, [json.loads(line) for line in done.stdout.splitlines()], done.stderr
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    print(events[-1], done.stderr)
+    return done.returncode, events, done.stderr
 
 
 def same(rendered: Path, result: Path) -> None:
@@ -72,21 +75,21 @@ def test_a_marked_strip_is_made_and_the_timeline_rendered(
     assert [path.name for path in results if path.is_dir()] == ["v001"]
 
 
-def test_a_live_group_whose_plate_is_damaged(
+def test_a_live_group_whose_plate_has_a_hole(
     blender: Blender, server: Running, shot: dict[str, Path], tmp_path: Path
 ) -> None:
     plates, file, out = tmp_path / "plates", tmp_path / "live.blend", tmp_path / "out" / "f.####.exr"
     shutil.copytree(shot["plates"], plates)
     blender.run("timeline", "save", plates=plates, identity=shot["identity"], file=file, grouped=True)
-    damaged = sorted(plates.glob("*.exr"))[1]
-    whole = damaged.read_bytes()
-    damaged.write_bytes(whole[: len(whole) // 2])
+    # not a damaged one: Blender 5.0 crashes when it reads half an EXR file, Faceplate or not
+    hole = sorted(plates.glob("*.exr"))[1]
+    hole.rename(tmp_path / hole.name)
     code, events, errors = run(blender, server, file, "-o", out)
     scene = events[-1]["scenes"][0]
     assert (code, scene["done"], list(scene["failed"])) == (1, "1,3", ["2"]), errors
-    assert damaged.name in scene["failed"]["2"]
+    assert hole.name in scene["failed"]["2"]
     assert is_slate(read(out.with_name("f.0002.exr")))
-    damaged.write_bytes(whole)
+    (tmp_path / hole.name).rename(hole)
     code, events, errors = run(blender, server, file, "-o", out)
     scene = events[-1]["scenes"][0]
     assert (code, scene["failed"]) == (0, {}), errors
@@ -111,7 +114,7 @@ def test_killed_and_run_again(blender: Blender, server: Running, shot: dict[str,
     assert (code, scene["kept"]) == (0, "1"), errors
     for path, result in zip(sorted(out.glob("Scene.*.exr")), sorted(shot["results"].glob("r.*.exr")), strict=True):
         same(path, result)
-    assert not [path for path in out.iterdir() if path.name.startswith(".")]
+    assert [path.name for path in out.iterdir() if path.name.startswith(".")] == [".faceplate-render-lock"]
 
 
 def test_bad_input(blender: Blender, server: Running, shot: dict[str, Path], tmp_path: Path) -> None:
@@ -129,11 +132,11 @@ def test_bad_input(blender: Blender, server: Running, shot: dict[str, Path], tmp
         assert "Traceback" not in errors
     other = tmp_path / "other"
     other.mkdir()
-    (other / ".faceplate-render-lock").write_text(str(os.getpid()), "utf-8")
-    code, _, errors = run(blender, server, file, "-o", other)
+    with FileLock(other / ".faceplate-render-lock") as lock:
+        assert lock.acquire()
+        code, _, errors = run(blender, server, file, "-o", other)
     assert (code, "another process renders into" in errors) == (2, True)
-    (other / ".faceplate-render-lock").write_text("4194303", "utf-8")  # of a process that is gone
-    assert run(blender, server, file, "-o", other, "--frames", "1")[0] == 0
+    assert run(blender, server, file, "-o", other, "--frames", "1")[0] == 0  # a lock file that nobody holds
     shutil.rmtree(other)
     shutil.rmtree(tmp_path / "faceplate")
     broken = tmp_path / "broken.blend"
