@@ -195,7 +195,6 @@ class Batch:
     def _render(self, scene: Any, report: SceneReport) -> None:
         settings(scene)
         folder = os.path.dirname(report.pattern)
-        os.makedirs(folder, exist_ok=True)
         with alone_in(folder):
             self._frames(scene, report)
 

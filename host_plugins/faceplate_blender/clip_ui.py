@@ -19,7 +19,6 @@ from faceplate_client.errors import ClientError, NoClips
 from faceplate_client.host import Clip, Scope
 from faceplate_client.outcome import Analysis
 from faceplate_client.result_folder import faces_file
-from faceplate_client.task import Session
 
 from . import clip_tracks, preferences
 from .compositor import CompositorHost
@@ -96,7 +95,7 @@ class FACEPLATE_OT_import_tracks(_WithClip, Working, bpy.types.Operator):
     def action(self, context: Any, host: BlenderHost) -> Action:
         """`actions.analyse`, which does nothing where all is known."""
         clip = self.users(context)[0][1]
-        return lambda session: _analysed(session, clip)
+        return lambda session: actions.analyse(session, clip)
 
     def ended(self, context: Any, value: Analysis) -> set[str]:
         """Into the clip."""
@@ -178,10 +177,6 @@ def clip_of(context: Any) -> Any:
     if space is not None and space.type == "CLIP_EDITOR":
         return space.clip
     return only_movie_clip()
-
-
-def _analysed(session: Session, clip: Clip) -> Analysis:
-    return actions.analyse(session, clip)
 
 
 def _same(one: str, other: str) -> bool:

@@ -18,10 +18,11 @@ from typing import Any
 import bpy
 
 from faceplate_client import slate
-from faceplate_client.errors import BadClip, CannotDo, ClipGone, FramesMissing, PlaceFailed
+from faceplate_client.errors import BadClip, CannotDo, ClipGone, PlaceFailed
 from faceplate_client.frame_maths import Span
 from faceplate_client.host import Clip, Feature, HostAbout, Placed, PlaceMode, Result, Scope, Tag
 from faceplate_client.job_record import Recipe
+from faceplate_client.result_folder import check_files
 from faceplate_client.slot_header import FrameHeader, FrameType
 
 from . import colours, nodes
@@ -125,10 +126,7 @@ class CompositorHost(BlenderHost):
     def place(self, clip: Clip, result: Result) -> Placed:
         """Let the group read the files, at the frames where its plate shows theirs."""
         tree = self._group(clip.id).node_tree
-        if missing := [f for f in result.files if not os.path.isfile(file_of(result.pattern, f))]:
-            raise FramesMissing(
-                f"{len(missing)} files of the result are missing", found=f"no {file_of(result.pattern, missing[0])}"
-            )
+        check_files(result.pattern, result.files)
         picture = bpy.data.images.load(file_of(result.pattern, result.used.first))
         names = picture.colorspace_settings.bl_rna.properties["name"].enum_items.keys()
         space = colours.from_server(result.colour_space, result.interop_id, frozenset(names))

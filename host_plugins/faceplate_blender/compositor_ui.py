@@ -13,7 +13,7 @@ from bpy.props import BoolProperty, PointerProperty
 
 from faceplate_client import actions
 from faceplate_client.errors import ClientError, NoClips
-from faceplate_client.host import Scope
+from faceplate_client.host import Clip, Scope
 from faceplate_client.job_record import Recipe
 from faceplate_client.outcome import BatchOutcome
 from faceplate_client.task import Servers, Session
@@ -65,17 +65,32 @@ def _live_changed(tree: Any, context: Any) -> None:
             EFFECTS.frame(context.scene)
 
 
-class FACEPLATE_OT_add_group(bpy.types.Operator):
-    """Add a Faceplate group, behind the selected Image or Movie Clip node where there is one"""
-
-    bl_idname = "faceplate.add_group"
-    bl_label = "Faceplate"
-    bl_options = {"REGISTER", "UNDO"}  # noqa: RUF012
+class _InCompositor:
+    """Of operators and panels: where they are, and what they work on."""
 
     @classmethod
     def poll(cls, context: Any) -> bool:
         """In the compositor."""
         return in_compositor(context)
+
+    def host(self, context: Any) -> CompositorHost:
+        """The groups of the scene."""
+        return CompositorHost(context.scene.name, preferences.of(context).output_root, STATE.keep_progress)
+
+
+def _selected(host: CompositorHost) -> tuple[Clip, ...]:
+    clips = host.clips(Scope.SELECTED)
+    if not clips:
+        raise NoClips("no Faceplate group is selected", hint="select one in the compositor")
+    return clips
+
+
+class FACEPLATE_OT_add_group(_InCompositor, bpy.types.Operator):
+    """Add a Faceplate group, behind the selected Image or Movie Clip node where there is one"""
+
+    bl_idname = "faceplate.add_group"
+    bl_label = "Faceplate"
+    bl_options = {"REGISTER", "UNDO"}  # noqa: RUF012
 
     def execute(self, context: Any) -> set[str]:
         """Into the tree that the editor shows."""
@@ -94,7 +109,7 @@ class FACEPLATE_OT_add_group(bpy.types.Operator):
         return {"FINISHED"}
 
 
-class FACEPLATE_OT_process_range(ClipsWorking, bpy.types.Operator):
+class FACEPLATE_OT_process_range(_InCompositor, ClipsWorking, bpy.types.Operator):
     """Make the selected Faceplate groups' frames into EXR files, which the groups read from then on"""
 
     bl_idname = "faceplate.process_range"
@@ -102,20 +117,9 @@ class FACEPLATE_OT_process_range(ClipsWorking, bpy.types.Operator):
 
     start_server: BoolProperty(options={"SKIP_SAVE"})  # type: ignore[valid-type]
 
-    @classmethod
-    def poll(cls, context: Any) -> bool:
-        """In the compositor."""
-        return in_compositor(context)
-
-    def host(self, context: Any) -> CompositorHost:
-        """The groups of the scene."""
-        return CompositorHost(context.scene.name, preferences.of(context).output_root, STATE.keep_progress)
-
     def action(self, context: Any, host: Any) -> Action:
         """`actions.apply` with each group's own settings; a group that has a result is refreshed with them."""
-        clips = host.clips(Scope.SELECTED)
-        if not clips:
-            raise NoClips("no Faceplate group is selected", hint="select one in the compositor")
+        clips = _selected(host)
         recipes = [host.recipe(clip.id) for clip in clips]
         placed = {one.clip_id: one for one in host.results()}
 
@@ -131,7 +135,7 @@ class FACEPLATE_OT_process_range(ClipsWorking, bpy.types.Operator):
         return process
 
 
-class FACEPLATE_OT_find_group_faces(FindingFaces, bpy.types.Operator):
+class FACEPLATE_OT_find_group_faces(_InCompositor, FindingFaces, bpy.types.Operator):
     """Find and follow the faces of the active group's plate: live frames become as steady as processed ones"""
 
     bl_idname = "faceplate.find_group_faces"
@@ -139,35 +143,19 @@ class FACEPLATE_OT_find_group_faces(FindingFaces, bpy.types.Operator):
 
     start_server: BoolProperty(options={"SKIP_SAVE"})  # type: ignore[valid-type]
 
-    @classmethod
-    def poll(cls, context: Any) -> bool:
-        """In the compositor."""
-        return in_compositor(context)
-
-    def host(self, context: Any) -> CompositorHost:
-        """The groups of the scene."""
-        return CompositorHost(context.scene.name, preferences.of(context).output_root, STATE.keep_progress)
-
     def action(self, context: Any, host: Any) -> Action:
         """`actions.analyse` of the plate."""
-        clips = host.clips(Scope.SELECTED)
-        if not clips:
-            raise NoClips("no Faceplate group is selected", hint="select one in the compositor")
-        self._where = (host.scene_name, clips[0].id)
-        return lambda session: actions.analyse(session, clips[0])
+        clip = _selected(host)[0]
+        self._where = (host.scene_name, clip.id)
+        return lambda session: actions.analyse(session, clip)
 
 
-class FACEPLATE_OT_live_again(bpy.types.Operator):
+class FACEPLATE_OT_live_again(_InCompositor, bpy.types.Operator):
     """Stop reading files: the selected Faceplate groups are live again, or give the plate; the files stay"""
 
     bl_idname = "faceplate.live_again"
     bl_label = "Remove Result"
     bl_options = {"REGISTER"}  # noqa: RUF012
-
-    @classmethod
-    def poll(cls, context: Any) -> bool:
-        """In the compositor."""
-        return in_compositor(context)
 
     def execute(self, context: Any) -> set[str]:
         """No server is needed."""
@@ -182,18 +170,13 @@ class FACEPLATE_OT_live_again(bpy.types.Operator):
         return {"FINISHED"}
 
 
-class FACEPLATE_PT_compositor(bpy.types.Panel):
+class FACEPLATE_PT_compositor(_InCompositor, bpy.types.Panel):
     """The active group."""
 
     bl_label = "Faceplate"
     bl_space_type = "NODE_EDITOR"
     bl_region_type = "UI"
     bl_category = CATEGORY
-
-    @classmethod
-    def poll(cls, context: Any) -> bool:
-        """In the compositor."""
-        return in_compositor(context)
 
     def draw(self, context: Any) -> None:
         """Identity, live, range, and what failed."""

@@ -13,12 +13,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from faceplate_client.errors import ClientError, HostError
+from faceplate_client.errors import ClientError, FolderFailed, HostError
 from faceplate_client.frame_maths import as_text, from_text
+from faceplate_client.job_record import write_whole
 from faceplate_client.private import try_lock
+from faceplate_client.result_folder import make_folder
 
 FORMAT, VERSION = "faceplate render state", 1
 EXTENSION = ".exr"
+STATE = ".render.json"
 HALF = ".faceplate-render-"
 """What files begin with that are not whole yet; then comes the process."""
 
@@ -43,7 +46,7 @@ class State:
     def load(cls, pattern: str, made_from: str) -> State:
         """The state beside a pattern; an empty one where there is none, or it is of other inputs."""
         folder, name = os.path.split(pattern)
-        path = Path(folder) / f"{name.replace('#', '').replace('..', '.').removesuffix(EXTENSION)}.render.json"
+        path = Path(folder) / f"{name.replace('#', '').replace('..', '.').removesuffix(EXTENSION)}{STATE}"
         try:
             told = json.loads(path.read_text("utf-8"))
             if (told["format"], told["version"], told["inputs"]) == (FORMAT, VERSION, made_from):
@@ -53,7 +56,11 @@ class State:
         return cls(path, made_from)
 
     def with_frame(self, frame: int, *, failed: bool) -> State:
-        """With one frame more, written in one stroke."""
+        """With one frame more, written in one stroke.
+
+        Raises:
+            FolderFailed: it cannot be written; what was there stays.
+        """
         one = {frame}
         new = replace(
             self,
@@ -62,25 +69,29 @@ class State:
         )
         told = {"format": FORMAT, "version": VERSION, "inputs": new.inputs}
         told |= {"done": as_text(new.done), "failed": as_text(new.failed)}
-        half = new.path.with_name(f"{HALF}{os.getpid()}-state")
-        half.write_text(json.dumps(told, indent=1), "utf-8")
-        os.replace(half, new.path)
+        write_whole(new.path, json.dumps(told, indent=1).encode("utf-8"))
         return new
 
 
 @contextmanager
 def alone_in(folder: str) -> Iterator[None]:
-    """Nobody else renders into the folder meanwhile; what a killed run left there is removed. The lock file stays.
+    """Nobody else renders into the folder, which is made; what a killed run left there is removed. The lock file stays.
 
     Raises:
         HostError: another process does.
+        FolderFailed: the folder cannot be made or written.
     """
-    descriptor = os.open(os.path.join(folder, f"{HALF}lock"), os.O_RDWR | os.O_CREAT)
+    make_folder(Path(folder))
+    try:
+        descriptor = os.open(os.path.join(folder, f"{HALF}lock"), os.O_RDWR | os.O_CREAT)
+    except OSError as error:
+        raise FolderFailed(f"cannot write into {folder}", found=error.strerror or str(error)) from error
     try:
         if not try_lock(descriptor):
             raise HostError(f"another process renders into {folder}", hint="wait for it, or stop it")
-        for path in Path(folder).glob(f"{HALF}*-*"):
-            path.unlink(missing_ok=True)
+        for left in (f"{HALF}*-*", f".*{STATE}.*.tmp"):
+            for path in Path(folder).glob(left):
+                path.unlink(missing_ok=True)
         yield
     finally:
         os.close(descriptor)

@@ -104,22 +104,22 @@ def work(asked: argparse.Namespace) -> int:
         )
         effects = ours("compositor_ui").EFFECTS
         reports = batch.Batch(order, servers, effects, tell, lambda: bool(stops)).run()
+        codes = [report.exit_code for report in reports]
+        code = 130 if 130 in codes else max(codes, default=0)
+        report = Path(asked.report) if asked.report else Path(reports[0].pattern).parent / "render.report.json"
+        told = {
+            "format": "faceplate render report",
+            "version": 1,
+            "blender": bpy.app.version_string,
+            "file": bpy.data.filepath,
+            "exit_code": code,
+            "scenes": [one.to_json() for one in reports],
+        }
+        client("result_folder").make_folder(report.parent)
+        client("job_record").write_whole(report, json.dumps(told, indent=1, ensure_ascii=False).encode("utf-8"))
     except errors.ClientError as error:
         code = 3 if isinstance(error, (errors.ConnectionFailed, errors.TimedOut)) else 2
         return failed(type(error).__name__, str(error), error.hint, code)
-    codes = [report.exit_code for report in reports]
-    code = 130 if 130 in codes else max(codes, default=0)
-    report = Path(asked.report) if asked.report else Path(reports[0].pattern).parent / "render.report.json"
-    told = {
-        "format": "faceplate render report",
-        "version": 1,
-        "blender": bpy.app.version_string,
-        "file": bpy.data.filepath,
-        "exit_code": code,
-        "scenes": [one.to_json() for one in reports],
-    }
-    report.parent.mkdir(parents=True, exist_ok=True)
-    report.write_text(json.dumps(told, indent=1, ensure_ascii=False), "utf-8")
     tell({"event": "end", "exit_code": code, "report": str(report), "scenes": told["scenes"]})
     return code
 

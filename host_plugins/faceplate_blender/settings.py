@@ -86,7 +86,9 @@ class FaceplateSettings(bpy.types.PropertyGroup):
         name="Keep Eyes", description="Keep the plate's eyes", default=True
     )
     keep_mouth: BoolProperty(  # type: ignore[valid-type]
-        name="Keep Mouth", description="Keep the plate's inner mouth: teeth and tongue", default=True
+        name="Keep Mouth",
+        description="Keep the plate's inner mouth; always where the photos' lips are closed",
+        default=True,
     )
     occluders: BoolProperty(  # type: ignore[valid-type]
         name="Occluders", description="Keep out what is in front of the face", default=True

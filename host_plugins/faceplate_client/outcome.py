@@ -73,9 +73,7 @@ class ClipOutcome:
             "placed": self.placed is not None,
             "failed": {str(frame): text for frame, text in self.failed.items()},
             "notes": list(self.notes),
-            "error": None
-            if error is None
-            else {"type": type(error).__name__, "message": str(error), "hint": error.hint},
+            "error": None if error is None else _error(error),
         }
 
 

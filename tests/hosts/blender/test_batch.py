@@ -124,6 +124,7 @@ def test_bad_input(blender: Blender, server: Running, shot: dict[str, Path], tmp
         (("--scene", "Nope"), "Nope"),
         (("--frames", "ten"), "ten"),
         (("-o", tmp_path / "one.exr"), "one.exr"),
+        (("-o", file / "out"), "out"),  # no folder can be in a file
     ):
         code, events, errors = run(blender, server, file, *words)
         assert (code, events[-1]["event"]) == (2, "error")
