@@ -223,8 +223,13 @@ class Gateway:
             log.exception("the list of clients cannot be read: nobody is let in")
             self._clients = {}
         for peer in list(self._peers.values()):
-            if self._clients.get(peer.client.public) != peer.client:
-                self._turn_away(peer, Refused("unauthorised", "this client was taken off the list, or changed on it"))
+            now = self._clients.get(peer.client.public)
+            if now is None:
+                self._turn_away(peer, Refused("unauthorised", "this client was taken off the list"))
+            elif now != peer.client:
+                self._turn_away(
+                    peer, Refused("stopping", "this client was changed on the list: it has to connect again")
+                )
 
     def _read_router(self) -> None:
         for _ in range(_READ_AT_ONCE):

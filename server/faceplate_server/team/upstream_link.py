@@ -198,15 +198,7 @@ class UpstreamLink:
             hello = wire.Hello(wire.PROTOCOL_MIN, wire.PROTOCOL_MAX, self._name, __version__)
             dealer.send_multipart(link.encode("say", None, wire.encode(hello, 1)), zmq.NOBLOCK)
         elif kind == zmq.EVENT_HANDSHAKE_FAILED_AUTH:
-            self._fail(
-                ResourceError(
-                    f"the team server at {self.team.address} does not let this machine in",
-                    expected="its key on the team server's list",
-                    found=self._own.public.hex(),
-                    hint="on the team server: faceplate keys allow NAME " + self._own.public.hex(),
-                ),
-                refused=True,
-            )
+            self._fail(self._not_let_in(), refused=True)
             return False
         elif kind in (zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL, zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL):
             if (
@@ -253,22 +245,39 @@ class UpstreamLink:
         elif isinstance(message, wire.StatusReply):
             self.status = message
         elif isinstance(message, wire.Error) and message.id is None:
-            error = rebuilt(message)
-            log.error("the team server at %s: %s", self.team.address, error)
-            hint = error.hint or "update both servers to the same release"
-            self._fail(
-                ResourceError(error.message, expected=error.expected, found=error.found, hint=hint), refused=True
-            )
+            self._turned_away(message)
             return False
         elif getattr(message, "id", None) is not None:
             line.take("say", {}, body, message.id)
         return True
+
+    def _turned_away(self, told: wire.Error) -> None:
+        """The team server ends this connection, and says why."""
+        error = rebuilt(told)
+        log.error("the team server at %s: %s", self.team.address, error)
+        if told.code == "stopping":
+            self._fail(self._unreachable(error.message))
+        elif told.code == "unauthorised":  # as the next attempt is told, whichever of the two a job waits for
+            self._fail(self._not_let_in(), refused=True)
+        else:
+            hint = error.hint or "update both servers to the same release"
+            self._fail(
+                ResourceError(error.message, expected=error.expected, found=error.found, hint=hint), refused=True
+            )
 
     def _fail(self, failure: FaceplateError, *, refused: bool = False) -> None:
         """Why there is no connection; `refused` where waiting for it is of no use."""
         if str(failure) != str(self.failure):
             log.warning("%s", failure)
         self.failure, self._is_refused = failure, refused
+
+    def _not_let_in(self) -> ResourceError:
+        return ResourceError(
+            f"the team server at {self.team.address} does not let this machine in",
+            expected="its key on the team server's list",
+            found=self._own.public.hex(),
+            hint="on the team server: faceplate keys allow NAME " + self._own.public.hex(),
+        )
 
     def _unreachable(self, found: str) -> ResourceError:
         return ResourceError(

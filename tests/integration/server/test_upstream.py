@@ -243,8 +243,20 @@ def test_a_client_that_is_taken_off_the_list_is_out(team: Team, until: Until) ->
     team.keys.remove("hugo")
     with hugo.client() as client:
         until(lambda: client.status().devices == ())
-    error = error_of(hugo)
+    error = error_of(hugo)  # the same words, whether the open connection was ended or the next one turned away
     assert "does not let this machine in" in str(error)
+    assert "faceplate keys allow" in error.hint
+
+
+def test_a_client_that_is_changed_on_the_list_connects_again(team: Team, until: Until) -> None:
+    olga = team.local("olga")
+    team.client_keys("olga", roots=("/srv/show",))
+    until(lambda: team.server.log().count("client olga connected") == 2)
+    with olga.client() as client, olga.ring(1, SMALL.nbytes) as ring:
+        job = client.submit_frame(**null_frame(ring, SMALL, noise(SMALL)))  # type: ignore[arg-type]
+        assert isinstance(client.result(job, 30), wire.FrameResult)
+    assert "does not let this machine in" not in olga.log()
+    olga.kill()
 
 
 def test_plain_connections_and_other_releases_get_nothing(team: Team) -> None:
