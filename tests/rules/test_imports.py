@@ -43,6 +43,7 @@ LAYERS = (
     "errors",
     "frame face job",
     "models media colour",
+    "nets",
     "faces swap provenance",
     "report plate composite identity",
     "pipeline deliver demo",

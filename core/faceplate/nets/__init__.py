@@ -1,0 +1,1 @@
+"""Adapters of nets: torch tensors in, torch tensors out, on the net's device."""
