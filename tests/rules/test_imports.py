@@ -44,6 +44,7 @@ LAYERS = (
     "frame face job",
     "models media colour",
     "nets",
+    "nets",
     "faces swap provenance",
     "report plate composite identity",
     "pipeline deliver demo",

@@ -36,12 +36,12 @@ def _nets(device: str) -> Iterator[tuple[str, str]]:
     store = ModelStore()
     with SessionPool(store, device, threads=1) as pool:
         yield "device", f"{pool.device} ({pool.device.reason})"
-        for name in store.cards:
-            net = pool.get(name)
+        for card in store.here:
+            net = pool.get(card.id)
             net.warm_up()
             start = time.perf_counter()
             net.warm_up()
-            yield f"net {name}", f"{net.provider}, {1000 * (time.perf_counter() - start):.1f} ms"
+            yield f"net {card.id}", f"{net.provider}, {1000 * (time.perf_counter() - start):.1f} ms"
 
 
 def doctor(device: options.Device = "auto", json: options.Json = False) -> int:

@@ -20,7 +20,7 @@ def list_models(json: options.Json = False) -> int:
             "role": card.role,
             "file": card.file,
             "sha256": card.sha256,
-            "source": f"{card.source.project} {card.source.version}, {card.source.file}",
+            "source": str(card.source),
             "licence": card.licence,
             "training data": card.training_data,
             "commercial use": "allowed" if card.commercial else "forbidden",
@@ -32,11 +32,10 @@ def list_models(json: options.Json = False) -> int:
 @app.command("verify")
 def verify(json: options.Json = False) -> int:
     """Compare every file with its recorded hash; exit code 3 when one is absent or differs."""
-    from ..models.catalogue import load_catalogue
     from ..models.store import ModelStore
 
     store = ModelStore()
-    for card in load_catalogue().values():
+    for card in store.here:
         store.path(card.id)
         print_lines({"id": card.id, "state": "whole"} if json else {card.id: "whole"}, as_json=json)
     return 0

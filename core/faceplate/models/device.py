@@ -30,6 +30,11 @@ class Device:
         return self.kind if self.kind == "cpu" else f"{self.kind}:{self.index}"
 
     @property
+    def torch_name(self) -> str:
+        """torch's name of the device that tensors lie on: "cpu" or "cuda:NUMBER"."""
+        return str(self)
+
+    @property
     def provider(self) -> str:
         """onnxruntime's name of what runs the nets."""
         return CPU_PROVIDER if self.kind == "cpu" else CUDA_PROVIDER

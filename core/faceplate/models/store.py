@@ -35,6 +35,11 @@ class ModelStore:
         """All cards, by id."""
         return self._catalogue
 
+    @property
+    def here(self) -> tuple[ModelCard, ...]:
+        """The cards that a file belongs to, in the catalogue's order."""
+        return tuple(card for card in self._catalogue.values() if card.is_here)
+
     def card(self, model_id: str) -> ModelCard:
         """The card of a net.
 
@@ -59,13 +64,8 @@ class ModelStore:
             ModelError: no card or file, or a file that is not the one on the card.
         """
         card = self.card(model_id)
-        if commercial and not card.commercial:
-            raise LicenceError(
-                f"the licence of model {card.id} forbids commercial work",
-                expected="weights that may be used commercially",
-                found=card.licence,
-                hint=f"choose another model, or get a licence from {card.authors} and record it on the card",
-            )
+        if commercial:
+            check_commercial(card)
         path = self._find(card)
         with self._lock:
             self._verify(card, path)
@@ -110,6 +110,23 @@ class ModelStore:
                 hint=_repair(card),
             )
         self._verified[path] = state
+
+
+def check_commercial(card: ModelCard) -> None:
+    """Refuse weights for paid work whose licence forbids it, or of which nobody knows whether it does.
+
+    Raises:
+        LicenceError: with the licence as it is stated.
+    """
+    if card.commercial is True:
+        return
+    known = card.commercial is False
+    raise LicenceError(
+        f"the licence of model {card.id} {'forbids' if known else 'is not known to allow'} commercial work",
+        expected="weights that may be used commercially",
+        found=card.licence,
+        hint=f"choose another model, or get a licence from {card.authors} and record it on the card",
+    )
 
 
 def _repair(card: ModelCard) -> str:

@@ -1,1 +1,1 @@
-"""Adapters of nets: torch tensors in, torch tensors out, on the net's device."""
+"""Adapters of nets that a user brings: torch tensors in, torch tensors out, on the net's device."""

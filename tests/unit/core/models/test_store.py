@@ -117,5 +117,5 @@ def test_commercial_job_refuses_non_commercial_weights() -> None:
 
 def test_shipped_nets_may_be_used_commercially() -> None:
     store = ModelStore()
-    for model_id in store.cards:
-        assert store.path(model_id, commercial=True).is_file()
+    for card in store.here:
+        assert store.path(card.id, commercial=True).is_file()
