@@ -1,0 +1,1 @@
+"""Nets of the true signature with random weights: for tests, and for `faceplate bench --nets random`."""
