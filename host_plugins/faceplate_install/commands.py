@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 from typing import Annotated, Optional
 
@@ -9,49 +11,65 @@ import typer
 
 from faceplate.errors import InputError
 
-from . import blender
-from .archive import NotBuildable, plugin_files
-from .record import RECORD, remove_files, write_files
+from .archive import NotBuildable
+from .places import Host, Surroundings, load_hosts
+from .record import Tree, install_tree, record_path, remove_tree
+from .trees import TREES
 
-HOSTS = {"blender": (blender.PACKAGE, blender.targets)}
-AFTERWARDS = {"blender": "then, in Blender: Edit > Preferences > Add-ons, enable Faceplate, press Check"}
+Where = Annotated[
+    Optional[Path],
+    typer.Option(
+        help="Instead: Blender's extensions/user_default folder, a folder on NUKE_PATH, Resolve's Fusion folder."
+    ),
+]
 
 
 def install(
-    host: Annotated[str, typer.Argument(help="blender.")],
-    path: Annotated[
-        Optional[Path],  # noqa: UP045 - Python 3.9
-        typer.Option(help="Blender: an extensions/user_default folder. Default: those of every version you have."),
-    ] = None,
+    host: Annotated[str, typer.Argument(help="blender, nuke, resolve or server.")],
+    path: Where = None,
+    user: Annotated[bool, typer.Option("--user", help="Where the host looks for this user's: the default.")] = False,
     uninstall: Annotated[bool, typer.Option("--uninstall", help="Take away what was installed.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, change nothing.")] = False,
 ) -> int:
-    """Put the plug-in of a host where the host looks for it; prints each file. --uninstall takes it away again."""
-    if host not in HOSTS:
-        raise InputError(f"no plug-in for {host}", expected=", ".join(HOSTS), hint="faceplate install --help")
-    package, targets = HOSTS[host]
-    if uninstall:
-        return _uninstall([target for target in targets(path) if (target / RECORD).is_file()], host)
+    """Put the plug-in of a host where the host looks for it, or the server among the user's services; prints each file.
+
+    The same command again brings it up to date; --uninstall takes it away.
+    """
+    hosts = load_hosts()
+    if host not in hosts:
+        raise InputError(f"no plug-in for {host}", expected=", ".join(hosts), hint="faceplate install --help")
+    if user and path is not None:
+        raise InputError("--user and --path say two places", hint="give one of them")
+    around = Surroundings(sys.platform, os.environ, Path.home())
+    chosen = hosts[host]
+    places = [path.absolute()] if path else chosen.places(around)
     try:
-        files = plugin_files(package)
+        trees = {place: TREES[host](chosen, place, around) for place in places}
     except NotBuildable as error:
         raise InputError(str(error), hint="install Faceplate as a whole") from error
-    for target in targets(path):
-        for written in write_files(files, target):
-            print(f"wrote {written}")
-    print(AFTERWARDS[host])
+    if uninstall:
+        return _uninstall(chosen, trees, dry_run)
+    for place, tree in trees.items():
+        for written in install_tree(tree, place, dry_run=dry_run):
+            print(f"{'would write' if dry_run else 'wrote'} {written}")
+        for seed in tree.seeds:
+            print(f"yours to edit: {place / seed}")
+    if not dry_run:
+        print(chosen.afterwards.get(around.system, ""))
     return 0
 
 
-def _uninstall(targets: list[Path], host: str) -> int:
-    if not targets:
+def _uninstall(host: Host, trees: dict[Path, Tree], dry_run: bool) -> int:
+    found = {place: tree for place, tree in trees.items() if record_path(place, tree.own).is_file()}
+    if not found:
         raise InputError(
-            f"no plug-in for {host} that this program installed",
-            hint=f"give --path as you did when it was installed, or remove it in {host.capitalize()}",
+            f"no plug-in for {host.name} that this program installed",
+            hint=f"give --path as you did when it was installed, or remove it in {host.title}",
         )
-    for target in targets:
-        removed, kept = remove_files(target)
+    for place, tree in found.items():
+        removed, kept = remove_tree(place, tree.own, dry_run=dry_run)
         for gone in removed:
-            print(f"removed {gone}")
+            print(f"{'would remove' if dry_run else 'removed'} {gone}")
         for left in kept:
             print(f"left {left}: it was changed, or came from elsewhere")
     return 0

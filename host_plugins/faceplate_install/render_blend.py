@@ -18,8 +18,8 @@ import typer
 from faceplate.errors import InputError, ResourceError
 
 from .archive import package_folder
-from .blender import PACKAGE
 
+PACKAGE = "faceplate_blender"
 SCRIPT = "render_timeline.py"
 PREFIX = "faceplate: "
 """What the script's own lines begin with, among Blender's."""

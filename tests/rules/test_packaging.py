@@ -52,6 +52,7 @@ def test_wheel_holds_every_tracked_file(wheel: Path) -> None:
     missing = tracked_package_files() - names
     assert missing == set()
     assert "faceplate/py.typed" in names
+    assert "faceplate_install/hosts.toml" in names
     assert any(name.endswith("licenses/LICENSE") for name in names)
 
 

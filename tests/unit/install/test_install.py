@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import configparser
 import json
+import plistlib
+import shlex
+import sys
 import zipfile
 from pathlib import Path
 
 import pytest
 
-from faceplate_install import archive, blender
-from faceplate_install.record import RECORD
+from faceplate.errors import InputError, OutputError
+from faceplate_install import archive, record
+from faceplate_install.places import Surroundings, load_hosts
+from faceplate_install.record import RECORD, Tree, install_tree, remove_tree
+from faceplate_install.trees import server_tree
 from tests.integration.conftest import Cli, cli  # noqa: F401 - a fixture
+
+
+def said(out: str, word: str) -> set[Path]:
+    return {Path(line.removeprefix(f"{word} ")) for line in out.splitlines() if line.startswith(f"{word} ")}
 
 
 def files_in(folder: Path) -> set[Path]:
@@ -22,7 +33,7 @@ def test_installed_printed_and_taken_back(cli: Cli, tmp_path: Path) -> None:  # 
     done = cli("install", "blender", "--path", folder)
     assert done.code == 0
     there = files_in(folder)
-    assert {Path(line.removeprefix("wrote ")) for line in done.out.splitlines() if line.startswith("wrote ")} == there
+    assert said(done.out, "wrote") == there
     assert folder / "faceplate" / "blender_manifest.toml" in there
     assert folder / "faceplate" / "faceplate_client" / "client.py" in there
     # Python compiles what Blender imports
@@ -31,8 +42,7 @@ def test_installed_printed_and_taken_back(cli: Cli, tmp_path: Path) -> None:  # 
     compiled.write_bytes(b"x")
     gone = cli("install", "blender", "--path", folder, "--uninstall")
     assert gone.code == 0
-    said = {Path(line.removeprefix("removed ")) for line in gone.out.splitlines()}
-    assert said == there
+    assert said(gone.out, "removed") == there
     assert list(folder.iterdir()) == []
 
 
@@ -49,14 +59,15 @@ def test_what_is_installed_is_what_the_zip_holds(cli: Cli, tmp_path: Path) -> No
 
 def test_again_takes_the_place_of_the_earlier_one(cli: Cli, tmp_path: Path) -> None:  # noqa: F811
     cli("install", "blender", "--path", tmp_path)
-    record = tmp_path / "faceplate" / RECORD
-    document = json.loads(record.read_text())
-    old = tmp_path / "faceplate" / "old.py"
+    kept = tmp_path / "faceplate" / RECORD
+    document = json.loads(kept.read_text())
+    old = tmp_path / "faceplate" / "old" / "old.py"
+    old.parent.mkdir()
     old.write_bytes(b"")
-    document["files"]["old.py"] = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
-    record.write_text(json.dumps(document))
+    document["files"]["faceplate/old/old.py"] = ["e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"]
+    kept.write_text(json.dumps(document))
     assert cli("install", "blender", "--path", tmp_path).code == 0
-    assert not old.exists()  # a file of the earlier version only
+    assert not old.parent.exists()  # a file of the earlier version only
 
 
 def test_changed_files_are_kept(cli: Cli, tmp_path: Path) -> None:  # noqa: F811
@@ -80,12 +91,14 @@ def test_a_plugin_of_another_origin_is_not_touched(cli: Cli, tmp_path: Path) -> 
     other.write_text("by hand")
     refused = cli("install", "blender", "--path", tmp_path)
     assert refused.code == 2
-    assert "did not put there" in refused.err
+    assert "did not put it there" in refused.err
     assert cli("install", "blender", "--path", tmp_path, "--uninstall").code == 2
     assert files_in(tmp_path) == {other}
 
 
-@pytest.mark.parametrize("text", ["{", '{"files": {"../x": "0"}}', '{"files": {"/x": "0"}}', '{"files": [1]}'])
+@pytest.mark.parametrize(
+    "text", ["{", '{"files": {"../x": ["0"]}, "seeds": {}, "lines": []}', '{"files": {}, "seeds": {}, "lines": ["/x"]}']
+)
 def test_a_damaged_record_removes_nothing(cli: Cli, tmp_path: Path, text: str) -> None:  # noqa: F811
     cli("install", "blender", "--path", tmp_path)
     (tmp_path / "faceplate" / RECORD).write_text(text)
@@ -94,6 +107,101 @@ def test_a_damaged_record_removes_nothing(cli: Cli, tmp_path: Path, text: str) -
     assert refused.code == 2
     assert "damaged" in refused.err
     assert files_in(tmp_path) == before
+
+
+def test_a_dry_run_says_the_same_and_changes_nothing(cli: Cli, tmp_path: Path) -> None:  # noqa: F811
+    would = cli("install", "blender", "--path", tmp_path, "--dry-run")
+    assert files_in(tmp_path) == set()
+    done = cli("install", "blender", "--path", tmp_path)
+    assert said(would.out, "would write") == said(done.out, "wrote")
+    there = files_in(tmp_path)
+    would = cli("install", "blender", "--path", tmp_path, "--uninstall", "--dry-run")
+    assert said(would.out, "would remove") == there == files_in(tmp_path)
+
+
+class Breaking:
+    """`record._write` that fails at its n-th call."""
+
+    def __init__(self, at: int) -> None:
+        self.left = at
+        self.write = record._write
+
+    def __call__(self, path: Path, data: bytes) -> None:
+        if not self.left:
+            raise OSError(28, "No space left on device", str(path))
+        self.left -= 1
+        self.write(path, data)
+
+
+def test_a_cut_short_installation_is_repeated_or_undone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    old = Tree("own", {f"own/{name}": name.encode() for name in "abc"})
+    new = Tree("own", {f"own/{name}": b"new " + name.encode() for name in "abd"})
+    for stop in range(5):
+        for then in ("again", "undo"):
+            place = tmp_path / f"{stop} {then}"
+            install_tree(old, place)
+            with monkeypatch.context() as patch:
+                patch.setattr(record, "_write", Breaking(stop))
+                with pytest.raises(OutputError, match="cannot write"):
+                    install_tree(new, place)
+            if then == "again":
+                install_tree(new, place)
+                assert {path.name: path.read_bytes() for path in files_in(place) if path.name != RECORD} == {
+                    "a": b"new a",
+                    "b": b"new b",
+                    "d": b"new d",
+                }
+            else:
+                assert remove_tree(place, "own")[1] == []
+                assert files_in(place) == set()
+
+
+@pytest.mark.parametrize("before", ["", "import nuke\nnuke.pluginAddPath('mine')", "# Umlaut: \u00fc\r\n", None])
+def test_a_shared_file_keeps_what_others_wrote(tmp_path: Path, before: str | None) -> None:
+    shared = tmp_path / "init.py"
+    if before is not None:
+        shared.write_bytes(before.encode())
+        shared.chmod(0o640)
+    tree = Tree("own", {"own/a": b"a"}, lines={"init.py": "import nuke; nuke.pluginAddPath('./own')"})
+    install_tree(tree, tmp_path)
+    install_tree(tree, tmp_path)
+    text = shared.read_bytes().decode()
+    assert text.count("pluginAddPath('./own')") == 1
+    assert text.startswith(before or "#")
+    if before:
+        assert shared.stat().st_mode & 0o777 == 0o640
+    shared.write_bytes(text.encode() + b"added = 1\n")
+    remove_tree(tmp_path, "own")
+    left = shared.read_bytes().decode()
+    assert left.replace("added = 1\n", "").rstrip("\n") == (before or "").rstrip("\n")
+    assert files_in(tmp_path) == {shared}
+
+
+def test_a_shared_file_that_is_a_link_stays_one(tmp_path: Path) -> None:
+    target = tmp_path / "dotfiles.py"
+    target.write_text("a = 1\n")
+    (tmp_path / "nuke").mkdir()
+    (tmp_path / "nuke" / "init.py").symlink_to(target)
+    install_tree(Tree("own", {}, lines={"init.py": "b = 2"}), tmp_path / "nuke")
+    assert (tmp_path / "nuke" / "init.py").is_symlink()
+    assert "b = 2" in target.read_text()
+    remove_tree(tmp_path / "nuke", "own")
+    assert target.read_text() == "a = 1\n"
+
+
+def test_what_is_the_users_to_edit_is_theirs(tmp_path: Path) -> None:
+    tree = Tree("own", {"own/a": b"a"}, seeds={"own/server.toml": b"x = 1"})
+    install_tree(tree, tmp_path)
+    (tmp_path / "own" / "server.toml").write_text("x = 2")
+    install_tree(tree, tmp_path)
+    assert (tmp_path / "own" / "server.toml").read_text() == "x = 2"
+    removed, kept = remove_tree(tmp_path, "own")
+    assert kept == [tmp_path / "own" / "server.toml"]
+    assert tmp_path / "own" / "a" in removed
+    (tmp_path / "own" / "server.toml").unlink()
+    install_tree(tree, tmp_path)
+    remove_tree(tmp_path, "own")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_unknown_host_and_no_blender(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
@@ -106,30 +214,90 @@ def test_unknown_host_and_no_blender(cli: Cli, tmp_path: Path, monkeypatch: pyte
     none = cli("install", "blender")
     assert none.code == 2
     assert "start Blender once" in none.err
+    both = cli("install", "blender", "--user", "--path", tmp_path)
+    assert both.code == 2
+    assert "two places" in both.err
 
 
 @pytest.mark.parametrize(
     ("system", "environment", "folder"),
     [
         ("linux", {}, ".config/blender"),
-        ("linux", {"XDG_CONFIG_HOME": "/home/a/conf"}, "conf/blender"),
-        ("darwin", {}, "Library/Application Support/Blender"),
+        ("linux", {"XDG_CONFIG_HOME": "HOME/conf"}, "conf/blender"),
+        ("linux", {"XDG_CONFIG_HOME": ""}, ".config/blender"),
+        ("darwin", {"XDG_CONFIG_HOME": "HOME/conf"}, "Library/Application Support/Blender"),
         ("win32", {}, "AppData/Roaming/Blender Foundation/Blender"),
+        ("win32", {"APPDATA": "HOME/Roam"}, "Roam/Blender Foundation/Blender"),
     ],
 )
 def test_blenders_folders(tmp_path: Path, system: str, environment: dict[str, str], folder: str) -> None:
-    environment = {name: value.replace("/home/a", str(tmp_path)) for name, value in environment.items()}
+    environment = {name: value.replace("HOME", str(tmp_path)) for name, value in environment.items()}
     for version in ("2.93", "3.6", "4.1", "4.2", "4.10", "5.2", "scripts"):
         (tmp_path / folder / version).mkdir(parents=True)
-    found = blender.repositories(system, environment, tmp_path)
-    assert found == [tmp_path / folder / version / "extensions" / "user_default" for version in ("4.10", "4.2", "5.2")]
+    found = load_hosts()["blender"].places(Surroundings(system, environment, tmp_path))
+    assert found == [tmp_path / folder / version / "extensions" / "user_default" for version in ("4.2", "4.10", "5.2")]
 
 
 def test_blenders_own_variables_count(tmp_path: Path) -> None:
     said = {"BLENDER_USER_RESOURCES": "/studio"}
-    assert blender.repositories("linux", said, tmp_path) == [Path("/studio/extensions/user_default")]
+    blender = load_hosts()["blender"]
+    assert blender.places(Surroundings("linux", said, tmp_path)) == [Path("/studio/extensions/user_default")]
     said["BLENDER_USER_EXTENSIONS"] = "/ext"
-    assert blender.repositories("linux", said, tmp_path) == [Path("/ext/user_default")]
+    assert blender.places(Surroundings("linux", said, tmp_path)) == [Path("/ext/user_default")]
+
+
+@pytest.mark.parametrize(
+    ("host", "system", "environment", "place"),
+    [
+        ("nuke", "linux", {}, "/home/a/.nuke"),
+        ("nuke", "darwin", {"HOME": "/x"}, "/home/a/.nuke"),
+        ("nuke", "win32", {"HOME": "/x", "USERPROFILE": "/y"}, "/x/.nuke"),
+        ("nuke", "win32", {"USERPROFILE": "/y"}, "/y/.nuke"),
+        ("resolve", "linux", {}, "/home/a/.local/share/DaVinciResolve/Fusion"),
+        (
+            "resolve",
+            "darwin",
+            {},
+            "/home/a/Library/Application Support/Blackmagic Design/DaVinci Resolve/Fusion",
+        ),
+        ("resolve", "win32", {"APPDATA": "/r"}, "/r/Blackmagic Design/DaVinci Resolve/Support/Fusion"),
+        ("server", "linux", {"XDG_CONFIG_HOME": "/c"}, "/c"),
+        ("server", "darwin", {}, "/home/a/Library"),
+        ("server", "win32", {}, "/home/a/AppData/Roaming"),
+    ],
+)
+def test_places_on_every_system(host: str, system: str, environment: dict[str, str], place: str) -> None:
+    assert load_hosts()[host].places(Surroundings(system, environment, Path("/home/a"))) == [Path(place)]
+
+
+def test_a_system_nobody_knows() -> None:
+    with pytest.raises(InputError, match="no place is known for Nuke on sunos"):
+        load_hosts()["nuke"].places(Surroundings("sunos", {}, Path("/home/a")))
+
+
+@pytest.mark.parametrize("system", ["linux", "darwin", "win32"])
+def test_the_server_is_started_by_this_environment(tmp_path: Path, system: str) -> None:
+    around = Surroundings(system, {}, tmp_path)
+    host = load_hosts()["server"]
+    place = tmp_path / "50% & <more>"
+    tree = server_tree(host, place, around)
+    (text,) = (data.decode() for data in tree.files.values())
+    (seed,) = tree.seeds
+    program = str(Path(sys.executable).with_name("faceplate.exe" if system == "win32" else "faceplate"))
+    if system == "linux":
+        unit = configparser.ConfigParser(interpolation=None)
+        unit.optionxform = str  # type: ignore[assignment, method-assign]
+        unit.read_string(text)
+        command = shlex.split(unit["Service"]["ExecStart"].replace("%%", "%"))
+    elif system == "darwin":
+        command = plistlib.loads(text.encode())["ProgramArguments"]
+    else:
+        command = shlex.split(text.splitlines()[1].partition("/min ")[2], posix=True)
+    assert command == [program, "serve", "--config", str(place / seed)]
+    install_tree(tree, place)
+    from faceplate_server.config import read_config
+
+    assert read_config(place / seed).idle_s == 0
 
 
 def test_an_import_that_cannot_travel_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

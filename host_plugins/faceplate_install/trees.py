@@ -1,0 +1,84 @@
+"""What is installed for each host, by path inside the place where it is put."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from xml.sax.saxutils import escape
+
+from .archive import plugin_files
+from .places import Host, Surroundings
+from .record import Tree
+
+SERVER_TOML = """\
+# Settings of the server: every key with its default is in server/README.md; an unknown key is refused.
+device = "auto"
+idle_s = 0  # a service does not stop by itself
+"""
+_UNIT = """\
+# A user's Faceplate server as a service: systemctl --user enable --now faceplate.service
+[Unit]
+Description=Faceplate server
+
+[Service]
+Type=exec
+ExecStart="{program}" serve --config "{config}"
+Restart=on-failure
+RestartSec=2
+# Current frames are finished: longer than stop_s of the configuration.
+TimeoutStopSec=90
+KillSignal=SIGTERM
+KillMode=mixed
+NoNewPrivileges=yes
+LimitCORE=0
+
+[Install]
+WantedBy=default.target
+"""
+_AGENT = """\
+<?xml version="1.0" encoding="UTF-8"?>
+<!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
+<plist version="1.0">
+<dict>
+    <key>Label</key><string>faceplate.server</string>
+    <key>ProgramArguments</key>
+    <array>
+        <string>{program}</string><string>serve</string><string>--config</string><string>{config}</string>
+    </array>
+    <key>RunAtLoad</key><true/>
+    <key>KeepAlive</key><dict><key>SuccessfulExit</key><false/></dict>
+    <key>ExitTimeOut</key><integer>90</integer>
+</dict>
+</plist>
+"""
+_STARTUP = '@echo off\r\nstart "Faceplate server" /min "{program}" serve --config "{config}"\r\n'
+
+
+def blender_tree(host: Host, _place: Path, _around: Surroundings) -> Tree:
+    """Blender's extension."""
+    return Tree(host.own, _inside(host.own, plugin_files("faceplate_blender")))
+
+
+def server_tree(host: Host, place: Path, around: Surroundings) -> Tree:
+    """The server as a service of this user, started by this environment's program, with a configuration to edit."""
+    program = Path(sys.executable).with_name("faceplate.exe" if around.system == "win32" else "faceplate")
+    own = f"Application Support/{host.own}" if around.system == "darwin" else host.own
+    config = place / own / "server.toml"
+    if around.system == "linux":
+        doubled = {"program": str(program).replace("%", "%%"), "config": str(config).replace("%", "%%")}
+        name, text = "systemd/user/faceplate.service", _UNIT.format(**doubled)
+    elif around.system == "darwin":
+        marked = {"program": escape(str(program)), "config": escape(str(config))}
+        name, text = "LaunchAgents/faceplate.server.plist", _AGENT.format(**marked)
+    else:
+        name = "Microsoft/Windows/Start Menu/Programs/Startup/Faceplate server.cmd"
+        text = _STARTUP.format(program=program, config=config)
+    return Tree(own, {name: text.encode()}, seeds={f"{own}/server.toml": SERVER_TOML.encode()})
+
+
+def _inside(folder: str, files: Mapping[str, bytes]) -> dict[str, bytes]:
+    return {f"{folder}/{name}": data for name, data in files.items()}
+
+
+TREES: Mapping[str, Callable[[Host, Path, Surroundings], Tree]] = {"blender": blender_tree, "server": server_tree}
