@@ -13,6 +13,8 @@ What is wrong with one clip is in its outcome, and the others go on.
 
 from __future__ import annotations
 
+import hashlib
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -154,9 +156,13 @@ def analyse(
     with work.server() as server:
         faces = faces_file(work.root, work.project.name, clip, baked=clip.needs_bake)
         files = VersionFolder(faces.parent, faces.name[: -len(".faces.json")])
-        plan = Plan(clip, work.about, work.project, work.root, files, clip.timeline, recipe, work.mode)
+        bakes = work.bakes(files)
+        plan = Plan(clip, work.about, work.project, work.root, files, clip.timeline, recipe, work.mode, bakes=bakes)
         job = ClipJob(session, server, plan, first_record(plan))
-        went = job.analyse(files.folder / files.stem)
+        try:
+            went = job.analyse(files.folder / files.stem)
+        finally:
+            work.forget(plan)
     return Analysis(faces, job.tracks, job.notes, cancelled=not went)
 
 
@@ -266,6 +272,8 @@ class _Work:
             raise
         except ClientError as error:
             ended.state, ended.error, ended.record = "failed", error, job.record
+        finally:
+            self.forget(plan)
         ended.notes = job.notes
         return ended
 
@@ -286,7 +294,8 @@ class _Work:
         else:
             files = of_record(old.path)
             timeline = _hull(timeline, old.timeline).meet(clip.timeline) or timeline
-        plan = Plan(clip, self.about, self.project, self.root, files, timeline, recipe, self.mode, number, of)
+        bakes = self.bakes(files)
+        plan = Plan(clip, self.about, self.project, self.root, files, timeline, recipe, self.mode, number, of, bakes)
         return plan, old
 
     def _plan_again(self, order: _Order, placed: Placed, number: int, of: int) -> tuple[Plan, JobRecord]:
@@ -302,8 +311,21 @@ class _Work:
             )
         recipe = order.recipe if order.recipe is not None else old.recipe
         files = of_record(old.path)
-        plan = Plan(clip, self.about, self.project, self.root, files, timeline, recipe, old.mode, number, of)
+        bakes = self.bakes(files)
+        plan = Plan(clip, self.about, self.project, self.root, files, timeline, recipe, old.mode, number, of, bakes)
         return plan, old
+
+    def bakes(self, files: VersionFolder) -> Path | None:
+        """A folder that this version's renders have for themselves; the same one each time, as its sources' name."""
+        if self.manner.bakes is None:
+            return None
+        digest = hashlib.sha256(str(files.folder).encode("utf-8", "surrogatepass")).hexdigest()[:8]
+        return self.manner.bakes / f"{files.stem}-{digest}"
+
+    def forget(self, plan: Plan) -> None:
+        """Remove what the host rendered, where it is not to be kept."""
+        if plan.bakes is not None:
+            shutil.rmtree(plan.bakes, ignore_errors=True)
 
     def _standing(self, order: _Order) -> Placed | None:
         """The result in the document that this one takes the place of."""

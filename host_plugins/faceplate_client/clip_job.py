@@ -43,6 +43,7 @@ class Plan:
         mode: how the result will be placed.
         number: of the clip, from 1.
         of: clips in all.
+        bakes: folder for renders of the host that are removed afterwards; None keeps them beside the result.
     """
 
     clip: Clip
@@ -55,6 +56,13 @@ class Plan:
     mode: PlaceMode
     number: int = 1
     of: int = 1
+    bakes: Path | None = None
+
+    @property
+    def bake_pattern(self) -> str:
+        """Of what the host renders."""
+        own = Path(self.files.bake_pattern)
+        return str(own if self.bakes is None else self.bakes / own.name)
 
     @property
     def must_bake(self) -> bool:
@@ -103,7 +111,7 @@ def first_record(plan: Plan) -> JobRecord:
         clip_id=clip.id,
         clip=clip.name,
         view=clip.view,
-        source=plan.files.bake_pattern if plan.must_bake else clip.source,
+        source=plan.bake_pattern if plan.must_bake else clip.source,
         baked=plan.why_bake,
         frames=plan.frames,
         used=visible,
@@ -241,7 +249,7 @@ class ClipJob:
                 found=plan.why_bake,
                 hint="render it to EXR and apply to that",
             )
-        pattern = plan.files.bake_pattern
+        pattern = plan.bake_pattern
         make_folder(Path(pattern).parent)
         frames = self._asked
         self._report("bake", 0, len(frames))

@@ -19,6 +19,8 @@ class Manner:
 
     Attributes:
         folder: result root, None for the project's own.
+        bakes: folder for what the host renders, which is removed when the server has read it; None keeps it beside the
+            result.
         mode: how results are placed, None for the host's preferred way.
         place: whether to place at all; False leaves the files and the record.
         place_partial: place a cancelled job too; frames that are not done show the slate.
@@ -30,6 +32,7 @@ class Manner:
     """
 
     folder: Path | None = None
+    bakes: Path | None = None
     mode: PlaceMode | None = None
     place: bool = True
     place_partial: bool = False

@@ -17,7 +17,7 @@ from faceplate_client import __version__
 CLIENT = "faceplate_client"
 _IMPORT = re.compile(rf"^(\s*)from {CLIENT}(?=[. ])", re.MULTILINE)
 _OTHER = re.compile(rf"^\s*import {CLIENT}\b", re.MULTILINE)
-_ENDINGS = (".py", ".toml", ".txt", ".svg", ".png")
+_ENDINGS = (".py", ".toml", ".txt", ".svg", ".png", ".nk")
 _EARLIEST = (1980, 1, 1, 0, 0, 0)
 
 
@@ -61,6 +61,17 @@ def plugin_files(package: str) -> dict[str, bytes]:
     for name, data in package_files(CLIENT).items():
         files[f"{CLIENT}/{name}"] = data
     return dict(sorted(files.items()))
+
+
+def nuke_files() -> dict[str, bytes]:
+    """Nuke's plug-in folder: the loaders on top, for the folder is on Nuke's path, and the package inside it.
+
+    Raises:
+        NotBuildable: see `plugin_files`.
+    """
+    top = "plugin/"
+    files = plugin_files("faceplate_nuke").items()
+    return {name[len(top) :] if name.startswith(top) else f"faceplate_nuke/{name}": data for name, data in files}
 
 
 def _relative_imports(name: str, data: bytes) -> bytes:

@@ -99,3 +99,20 @@ def test_a_bake_that_fails_or_cannot_be_is_said(make_bench: MakeBench, server: R
     assert isinstance(ended.error, CannotDo)
     assert "retimed" in str(ended.error)
     assert stage.snapshot() == before
+
+
+def test_bakes_in_a_folder_of_their_own_are_removed(make_bench: MakeBench, server: Running, tmp_path: Path) -> None:
+    host = MemoryHost(tmp_path / "results")
+    stage = MemoryStage(host)
+    bench = make_bench(host, stage, server, False)
+    clip = host.clip(stage.add_retimed("slow", bench.plate, bench.media, START, 4, bench.size))
+    bakes = tmp_path / "fast"
+    for _ in range(2):  # the same version goes on, and finds its sources under the same name
+        ended = bench.apply(clip, bakes=bakes, place=False).clips[0]
+        assert ended.state == "done", ended.error
+        assert ended.record is not None
+        assert Path(ended.record.source).parent.parent == bakes
+        assert list(bakes.iterdir()) == []
+        assert not (ended.record.path.parent / "bake").exists()
+    assert ended.record is not None
+    assert ended.record.path.parent.name == "v001"
