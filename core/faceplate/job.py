@@ -18,6 +18,8 @@ from typing import Any, Literal
 from .errors import SettingError
 
 MissingPolicy = Literal["error", "skip", "hold"]
+FailedPolicy = Literal["none", "plate"]
+"""What a movie is of which a frame failed: there is none, or the plate stands in."""
 
 
 class FrameState(StrEnum):

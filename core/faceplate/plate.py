@@ -15,11 +15,12 @@ import numpy as np
 from .colour.decide import ColourDecision, decide_space
 from .colour.spaces import ColourConfig
 from .colour.video import with_video_space
-from .errors import ColourSpaceError, MissingFrameError, SequenceError, UnsupportedImageError
+from .errors import ColourSpaceError, MissingFrameError, SequenceError, SettingError, UnsupportedImageError
 from .frame import Box, Frame, StoredImage
 from .job import MissingPolicy
 from .media.formats import is_movie
 from .media.movies.movie import Movie
+from .media.movies.tags import AS_TAGGED, CodesAre
 from .media.read import check_matches, read_image
 from .media.sequence import MOST_FRAMES, ImageSequence, open_sequence, parse_frame_range
 
@@ -56,6 +57,7 @@ class Plate:
             space.
         first: the image that all others must match.
         movie: the open movie, None for files of one frame each.
+        codes: what the job says about a movie's code values.
     """
 
     pattern: str
@@ -65,6 +67,7 @@ class Plate:
     colour_space: str
     first: StoredImage
     movie: Movie | None = None
+    codes: CodesAre = AS_TAGGED
 
     @property
     def is_encoded(self) -> bool:
@@ -173,21 +176,33 @@ def _few(numbers: list[int]) -> str:
     return shown if len(numbers) <= 5 else f"{shown} and {len(numbers) - 5} more"
 
 
-def open_plate(pattern: str, config: ColourConfig, input_space: str | None = None) -> Plate:
+def open_plate(
+    pattern: str,
+    config: ColourConfig,
+    input_space: str | None = None,
+    codes: CodesAre = AS_TAGGED,
+) -> Plate:
     """Open a plate: find its files, read its first frame, decide its colour.
 
     Args:
         pattern: file, folder or sequence pattern; a movie is one file with many frames, the first of them number 1.
         config: OCIO configuration.
         input_space: what the job says about the files' colour, any name that the configuration resolves.
+        codes: what the job says about a movie's code values.
 
     Raises:
         SequenceError: nothing matches.
         ImageReadError, UnsupportedImageError: the first frame cannot be used.
         ColourSpaceError: unknown space.
+        SettingError: `codes` are not those of a movie like this one.
     """
     if is_movie(pattern) and not os.path.isdir(pattern):
-        return _open_movie(pattern, config, input_space)
+        return _open_movie(pattern, config, input_space, codes)
+    if codes != AS_TAGGED:
+        raise SettingError(
+            f"{pattern} is no movie: it has no matrix and no range",
+            hint="leave --input-matrix and --input-range out, or name the colour with --input-space",
+        )
     sequence = open_sequence(pattern)
     number = sequence.frames[0]
     first = read_image(sequence.path(number), number)
@@ -197,8 +212,8 @@ def open_plate(pattern: str, config: ColourConfig, input_space: str | None = Non
     return plate
 
 
-def _open_movie(path: str, config: ColourConfig, input_space: str | None) -> Plate:
-    movie = Movie(Path(path))
+def _open_movie(path: str, config: ColourConfig, input_space: str | None, codes: CodesAre) -> Plate:
+    movie = Movie(Path(path), codes)
     sequence = ImageSequence(path, dict.fromkeys(movie.numbers, movie.path))
     first, colour = movie.read(movie.numbers[0]), movie.facts.colour
     space = ""
@@ -213,4 +228,4 @@ def _open_movie(path: str, config: ColourConfig, input_space: str | None) -> Pla
     decision = decide_space(config, first, input_space)
     if decision.source == "job":
         decision = dataclasses.replace(decision, note=f"{decision.note}; code values: {colour.coding_note}")
-    return Plate(path, sequence, config, decision, config.linear_twin(decision.space), first, movie)
+    return Plate(path, sequence, config, decision, config.linear_twin(decision.space), first, movie, codes)

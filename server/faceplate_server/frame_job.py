@@ -18,7 +18,8 @@ from faceplate.frame import Frame
 from faceplate.identity.file import IdentityFile, read_identity
 from faceplate.job import HoldOut
 from faceplate.jobs.analyse import used_models
-from faceplate.jobs.frames import face_tasks, fit_holdout
+from faceplate.jobs.frames import face_tasks
+from faceplate.jobs.holdout import fit_holdout
 from faceplate.jobs.people import Person, check_people
 from faceplate.jobs.spec import ENGINES, ApplyJob, Workbench, job_id
 from faceplate.media.matte import read_matte

@@ -116,7 +116,7 @@ class JobHands:
             "job": self._id,
             "commercial": self._commercial,
             "pattern": plate.pattern,
-            "space": plate.decision.space,
+            "space": (plate.decision.space, plate.codes),
             "frames": list(frames),
             "settings": settings,
         }

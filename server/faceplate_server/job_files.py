@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from faceplate.jobs.lock import GATE, RUNS_FOLDER
 from faceplate.jobs.spec import job_folder
 from faceplate.media.atomic import is_temporary
 from faceplate.media.sequence import is_pattern, output_path
@@ -34,8 +35,10 @@ def made(message: Any, here: Callable[[str], str], end: Any) -> Iterator[Path]:
 
 
 def below(folder: Path) -> Iterator[Path]:
-    """All files of a job folder but its lock and what is half written."""
-    for top, _, names in os.walk(folder):
+    """All files of a job folder but its locks and what is half written."""
+    for top, folders, names in os.walk(folder):
+        if RUNS_FOLDER in folders:
+            folders.remove(RUNS_FOLDER)
         for name in sorted(names):
-            if name != "lock" and not is_temporary(name):
+            if name != GATE and not is_temporary(name):
                 yield Path(top) / name

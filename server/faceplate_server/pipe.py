@@ -27,6 +27,7 @@ from faceplate.faces.shot import AnalyseSettings, ShotFaces, ShotSource
 from faceplate.frame import Box
 from faceplate.job import FrameState, HoldOut
 from faceplate.jobs.manifest import FrameRecord
+from faceplate.media.movies.tags import CodesAre
 from faceplate.models.device import Device
 from faceplate.plate import FrameSource
 from faceplate_client import wire
@@ -39,7 +40,7 @@ _ALIGNED = 64
 _SIZES = struct.Struct("<IQ")
 _TYPES: tuple[type, ...] = (
     *(Observation, Origin, Appearance, Track, FaceTexture, Identity, ShotFaces, ShotSource, AnalyseSettings),
-    *(DetectSettings, LandmarkSettings, Box, FrameSource, FrameRecord, FrameState, Delivery, HoldOut, Device),
+    *(DetectSettings, LandmarkSettings, Box, FrameSource, FrameRecord, FrameState, Delivery, HoldOut, Device, CodesAre),
     *(FrameHeader, FrameType, RingLimits),
 )
 

@@ -15,9 +15,10 @@ from faceplate.face import Identity
 from faceplate.job import KeyedSettings
 from faceplate.jobs.frames import FrameWork
 from faceplate.jobs.hashes import HashCache
+from faceplate.jobs.holdout import open_holdout
 from faceplate.jobs.patches import write_patch
 from faceplate.jobs.plan import PlannedFace, ShotPlan
-from faceplate.media.sequence import open_sequence
+from faceplate.media.movies.tags import CodesAre
 from faceplate.pipeline import FacePipeline
 from faceplate.plate import FrameSource, Plate, open_plate
 
@@ -35,9 +36,9 @@ def describe(work: FrameWork, source: FrameSource) -> dict[str, Any]:
     return {
         "common": common,
         "pattern": work.plate.pattern,
-        "space": work.plate.decision.space,
+        "space": (work.plate.decision.space, work.plate.codes),
         "settings": dict(work.settings.to_json()),
-        "holdout": None if work.holdout is None else work.holdout[0],
+        "holdout": None if work.holdout is None else (work.holdout.asked, work.holdout.first),
         "output": work.outputs[source.number],
         "thumb": source.number in work.thumbs,
         "source": source,
@@ -67,10 +68,10 @@ class RangeFrames:
         self._cache = cache
         self._config = config
 
-    def plate(self, job: str, pattern: str, space: str) -> Plate:
-        """The plate of a job, opened once."""
+    def plate(self, job: str, pattern: str, colour: tuple[str, CodesAre]) -> Plate:
+        """The plate of a job, opened once; `colour` as the job found it."""
         found: Plate = self._cache.make(
-            ("plate of job", job, pattern), lambda: open_plate(pattern, self._config, space)
+            ("plate of job", job, pattern), lambda: open_plate(pattern, self._config, *colour)
         )
         return found
 
@@ -90,8 +91,7 @@ class RangeFrames:
         holdout = message["holdout"]
         asked = None
         if holdout is not None:
-            key = ("hold-out of job", job, holdout.pattern)
-            asked = holdout, self._cache.make(key, lambda: open_sequence(holdout.pattern))
+            asked = self._cache.make(("hold-out of job", job, holdout), lambda: open_holdout(*holdout))
         planned = [
             PlannedFace(face["track"], identities[face["identity"]], face["exposure"]) for face in message["faces"]
         ]

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any, cast
 
 from faceplate import __version__
-from faceplate.errors import FaceplateError, ResourceError, SettingError
+from faceplate.errors import FaceplateError, ResourceError
 from faceplate.jobs.cancel import CancelToken
 from faceplate.jobs.events import Emit, note, progress, warning
 from faceplate.jobs.reporting import PAGE_FILE
-from faceplate.jobs.spec import ApplyJob, JobOutcome, MovieOutput
+from faceplate.jobs.spec import ApplyJob, JobOutcome
 from faceplate_client import wire
 from faceplate_client.connection import ConnectionInfo, Place, find
 from faceplate_client.errors import ClientError, ServerNotFound
@@ -75,16 +75,7 @@ def _at(address: str) -> ConnectionInfo:
 
 
 def request_of(job: ApplyJob, identifier: str) -> wire.SubmitRange:
-    """The message for a job; paths are made absolute, since the server has another current folder.
-
-    Raises:
-        SettingError: the job says how its movie is to be written, for which the protocol has no words.
-    """
-    if job.movie != MovieOutput():
-        raise SettingError(
-            "a server writes movies of the plate's kind alone",
-            hint="leave --server out for --codec, --alpha, --fps and --output-space",
-        )
+    """The message for a job; paths are made absolute, since the server has another current folder."""
     holdout = None
     if job.holdout is not None:
         holdout = wire.HoldOut(wire.FileRef(os.path.abspath(job.holdout.pattern)), job.holdout.layer)
@@ -108,7 +99,24 @@ def request_of(job: ApplyJob, identifier: str) -> wire.SubmitRange:
         missing=job.missing,
         project=job.project,
         commercial=job.commercial,
+        movie=_movie_form(job),
     )
+
+
+def _movie_form(job: ApplyJob) -> wire.MovieForm | None:
+    """How the job reads and writes a movie; None where it does not say."""
+    made = job.movie
+    form = wire.MovieForm(
+        made.codec,
+        made.alpha,
+        None if made.rate is None else str(made.rate),
+        made.space,
+        job.input_matrix,
+        job.input_range,
+        made.failed,
+        made.deferred,
+    )
+    return None if form == wire.MovieForm() else form
 
 
 def run_remote(job: ApplyJob, info: ConnectionInfo, emit: Emit, cancel: CancelToken) -> JobOutcome:

@@ -12,7 +12,8 @@ from faceplate.errors import SettingError
 from faceplate.faces.shot import AnalyseSettings
 from faceplate.job import Assignment, HoldOut, KeyedSettings, MissingPolicy
 from faceplate.jobs.analyse import AnalyseJob
-from faceplate.jobs.spec import ApplyJob
+from faceplate.jobs.spec import ApplyJob, MovieOutput
+from faceplate.jobs.words import parse_failed, parse_movie
 from faceplate.media.sequence import is_pattern, output_path
 from faceplate_client import wire
 
@@ -46,7 +47,18 @@ def apply_job(message: wire.SubmitRange, roots: Roots) -> ApplyJob:
         commercial=message.commercial,
         project=message.project,
         analyse=analyse_settings(message.analyse),
+        movie=_movie(message.movie or wire.MovieForm()),
+        **_codes(message.movie or wire.MovieForm()),
     )
+
+
+def _movie(form: wire.MovieForm) -> MovieOutput:
+    made = parse_movie(form.codec, form.alpha, form.rate, form.colour_space)
+    return dataclasses.replace(made, failed=parse_failed(form.failed), deferred=form.deferred)
+
+
+def _codes(form: wire.MovieForm) -> dict[str, str | None]:
+    return {"input_matrix": form.matrix, "input_range": form.range}
 
 
 def analyse_job(message: wire.SubmitAnalyse, roots: Roots) -> AnalyseJob:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import random
 import shutil
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -111,16 +111,26 @@ def test_ctrl_c_finishes_the_frame_and_can_go_on(identity: Path, tmp_path: Path)
     assert len(outputs(tmp_path)) == 40
 
 
-def test_two_runs_on_one_output(identity: Path, tmp_path: Path, cli: Cli) -> None:
-    plate = moving_plate(640, 400, 30, face_width_px=160).write(tmp_path / "plate")
-    job = words(plate, identity, tmp_path)
-    first = start(job, stdout=subprocess.PIPE)
-    assert first.stdout is not None
-    assert b'"start"' in first.stdout.readline() + first.stdout.readline()
-    time.sleep(0.2)
-    second = cli(*job)
-    assert second.code == 2
-    assert second.event("error")["type"] == "OutputBusyError"
-    first.communicate(timeout=120)
-    assert first.returncode == 0
-    assert len(outputs(tmp_path)) == 30
+def test_runs_that_overlap(identity: Path, tmp_path: Path, cli: Cli) -> None:
+    plate = moving_plate(480, 300, 20, face_width_px=120).write(tmp_path / "plate")
+    alone, together = words(plate, identity, tmp_path / "alone"), words(plate, identity, tmp_path / "together")
+    ranges = ("1001-1014", "1007-1020")
+    both = [start([*together, "--frames", part, "--threads", "1"], stdout=subprocess.PIPE) for part in ranges]
+    for process in both:
+        assert process.stdout is not None
+        assert b'"event": "frame"' in next(
+            line for line in process.stdout if b"frame" in line and b'"start"' not in line
+        )
+    other = cli(*together, "--set", "strength=0.5")
+    busy = other.code == 2 and other.event("error")["type"] == "OutputBusyError"
+    ended = [process.communicate(timeout=120)[0].decode() for process in both]
+    assert busy, "another setting while they work"
+    assert [process.returncode for process in both] == [0, 0]
+    assert cli(*alone).code == 0
+    assert outputs(tmp_path / "together") == outputs(tmp_path / "alone")
+    assert len(outputs(tmp_path / "together")) == 20
+    last = json.loads(ended[1].splitlines()[-1])
+    assert sum(last["counts"].values()) == 14
+    again = cli(*together)
+    assert again.event("done")["counts"] == {"kept": 20}, "every frame is in the manifest, whoever made it"
+    assert len(list((tmp_path / "together" / "o.faceplate" / "runs").glob("*.run"))) == 0

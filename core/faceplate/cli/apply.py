@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -20,11 +19,15 @@ def apply(
     frames: options.Frames = None,
     engine: Annotated[str, typer.Option(help="What replaces the face.")] = "mesh",
     input_space: options.InputSpace = None,
-    faces: Annotated[Path | None, typer.Option(help="Sidecar .faces.json to use as it is.")] = None,
+    input_matrix: Annotated[
+        str | None, typer.Option(help="Of a movie whose tags are wrong: bt709, bt601, bt2020 or smpte240m.")
+    ] = None,
+    input_range: Annotated[str | None, typer.Option(help="Likewise: limited or full.")] = None,
+    faces: Annotated[str | None, typer.Option(help="Sidecar .faces.json to use as it is.")] = None,
     holdout: Annotated[str | None, typer.Option(help="PATTERN[:LAYER] of a matte that keeps the plate.")] = None,
     layers: Annotated[str | None, typer.Option(help="default, all, or a list; see the README.")] = None,
     set_: Annotated[list[str] | None, typer.Option("--set", help="KEY=VALUE or KEY=FRAME:VALUE,FRAME:VALUE.")] = None,
-    settings: Annotated[Path | None, typer.Option(help="TOML file of settings.")] = None,
+    settings: Annotated[str | None, typer.Option(help="TOML file of settings.")] = None,
     missing: Annotated[str, typer.Option(help="What a hole in the sequence means: error, skip or hold.")] = "error",
     project: Annotated[str | None, typer.Option(help="Project to check consent against.")] = None,
     commercial: options.Commercial = False,
@@ -32,39 +35,52 @@ def apply(
     alpha: Annotated[str, typer.Option(help="Of a movie of the element: straight or premultiplied.")] = "straight",
     fps: Annotated[str | None, typer.Option(help="Of a movie: conform to this rate, e.g. 24 or 24000/1001.")] = None,
     output_space: Annotated[str | None, typer.Option(help="Of a movie made of pictures. Default: BT.709.")] = None,
+    failed: Annotated[
+        str, typer.Option(help="Of a movie with failed frames: none is made, or plate: it stands in.")
+    ] = "none",
+    no_movie: Annotated[
+        bool, typer.Option("--no-movie", help="Make the frames alone; a later run makes the movie.")
+    ] = False,
     device: options.Device = "auto",
     threads: options.Threads = 0,
     server: Annotated[str, typer.Option(help="off: work here; auto: a running server; or its address.")] = "off",
+    progress: options.Progress = "bar",
     json: options.Json = False,
 ) -> int:
     """Replace faces in a plate. Run it again to resume; only what is missing or stale is rendered."""
-    from ..deliver import parse_layers
     from ..jobs.apply import run_apply
     from ..jobs.cancel import CancelToken, cancel_on_signals
-    from ..jobs.spec import ApplyJob, MovieOutput
+    from ..jobs.words import ApplyWords
 
-    job = ApplyJob(
+    job = ApplyWords(
         plate=plate,
         output=output,
-        assignments=tuple(options.parse_assignment(text) for text in identity),
+        identity=tuple(identity),
         frames=frames,
         engine=engine,
         input_space=input_space,
+        input_matrix=input_matrix,
+        input_range=input_range,
         faces=faces,
-        holdout=options.parse_holdout(holdout),
-        layers=parse_layers(layers),
-        settings=options.parse_settings(set_ or [], settings),
-        missing=options.parse_missing(missing),
-        commercial=commercial,
+        holdout=holdout,
+        layers=layers,
+        set=tuple(set_ or ()),
+        settings=settings,
+        missing=missing,
         project=project,
-        movie=options.parse_movie(codec, alpha, fps, output_space),
-    )
+        commercial=commercial,
+        codec=codec,
+        alpha=alpha,
+        fps=fps,
+        output_space=output_space,
+        failed=failed,
+        no_movie=no_movie,
+    ).job()
     token = CancelToken()
-    here = server == "auto" and job.movie != MovieOutput()  # the protocol has no words for it
-    remote = None if here else options.find_runner(server, device)
-    if remote is not None:
-        with cancel_on_signals(token), reporter(as_json=json) as emit:
+    remote = options.find_runner(server, device)
+    with cancel_on_signals(token), reporter(as_json=json, progress=progress) as emit:
+        if remote is not None:
             return remote(job, emit, token).exit_code
-    bench = options.open_workbench(device=device, threads=threads, commercial=commercial)
-    with bench.nets, cancel_on_signals(token), reporter(as_json=json) as emit:
-        return run_apply(job, bench, emit, token).exit_code
+        bench = options.open_workbench(device=device, threads=threads, commercial=commercial)
+        with bench.nets:
+            return run_apply(job, bench, emit, token).exit_code

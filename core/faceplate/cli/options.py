@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Callable, Iterator
-from fractions import Fraction
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
 from ..errors import SettingError
-from ..job import Assignment, HoldOut, KeyedSettings, MissingPolicy
 
 if TYPE_CHECKING:
     from ..bench.figures import Figures
     from ..jobs.cancel import CancelToken
     from ..jobs.events import Emit
-    from ..jobs.spec import ApplyJob, JobOutcome, MovieOutput, Workbench
+    from ..jobs.spec import ApplyJob, JobOutcome, Workbench
 
     Runner = Callable[[ApplyJob, Emit, CancelToken], JobOutcome]
     ServerBench = Callable[[Workbench, Path, str], Iterator[tuple[str, Figures]]]
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object a line instead of text.")]
+Progress = Annotated[str, typer.Option(help="bar; or lines for a farm manager: percent or openjd.")]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N. Never falls back in silence.")]
 Threads = Annotated[int, typer.Option(min=0, help="Frames worked on at once; 0 chooses by the machine.")]
 Frames = Annotated[str | None, typer.Option(help="Range, e.g. 1001-1100x2,1105. Default: all.")]
@@ -83,98 +81,3 @@ def find_server_bench() -> ServerBench:
 
 def _usable_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def parse_assignment(text: str) -> Assignment:
-    """`FILE.fpid`, `FILE.fpid@TRACK`, `FILE.fpid@main` or `FILE.fpid@all`."""
-    file, mark, track = text.rpartition("@")
-    if not mark or os.path.exists(text):
-        return Assignment(Path(text))
-    if track == "main":
-        return Assignment(Path(file), "main")
-    if track == "all":
-        return Assignment(Path(file), "all")
-    if track.isdecimal():
-        return Assignment(Path(file), int(track))
-    raise SettingError(
-        f"--identity {text}: {track!r} is no track",
-        expected="a track number, main or all after the @",
-        hint="faceplate analyse PLATE lists the tracks",
-    )
-
-
-def parse_holdout(text: str | None) -> HoldOut | None:
-    """`PATTERN` or `PATTERN:LAYER`; a drive letter is no pattern."""
-    if text is None:
-        return None
-    pattern, colon, layer = text.rpartition(":")
-    if not colon or len(pattern) < 2 or "/" in layer or "\\" in layer:
-        return HoldOut(text)
-    return HoldOut(pattern, layer)
-
-
-def parse_settings(pairs: list[str], file: Path | None) -> KeyedSettings:
-    """The settings file, then `KEY=VALUE` words over it.
-
-    Raises:
-        SettingError: unreadable file, unknown names, values out of range.
-    """
-    values: dict[str, Any] = _read_settings(file) if file else {}
-    for pair in pairs:
-        name, equals, value = pair.partition("=")
-        if not equals:
-            raise SettingError(f"--set {pair}: no value", hint="write --set KEY=VALUE, e.g. --set strength=0.8")
-        values[name.strip()] = value
-    return KeyedSettings.parse(values)
-
-
-def _read_settings(file: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(file.read_text("utf-8"))
-    except (OSError, ValueError, RecursionError) as error:  # no Unicode, no TOML, a number of 5,000 digits, [[[[...
-        raise SettingError(
-            f"{file} cannot be read as settings",
-            found=str(error),
-            hint='lines such as strength = 0.8, or strength = "1001:0,1010:1" for keys',
-        ) from error
-
-
-def parse_missing(text: str) -> MissingPolicy:
-    """error, skip or hold."""
-    for policy in get_args(MissingPolicy):
-        if text == policy:
-            return cast("MissingPolicy", policy)
-    raise SettingError(f"--missing {text} is unknown", expected="error, skip or hold")
-
-
-def parse_movie(codec: str | None, alpha: str, fps: str | None, space: str | None) -> MovieOutput:
-    """How a movie is written.
-
-    Raises:
-        SettingError: a word that is none of its values.
-    """
-    from ..jobs.spec import MovieOutput
-    from ..media.movies.codecs import codec_named
-
-    if codec is not None:
-        codec_named(codec)
-    if alpha not in ("straight", "premultiplied"):
-        raise SettingError(f"--alpha {alpha} is unknown", expected="straight or premultiplied")
-    rate = None
-    if fps is not None:
-        try:
-            rate = Fraction(fps)
-        except (ValueError, ZeroDivisionError) as error:
-            raise SettingError(f"--fps {fps} is no rate", hint="for example 24, 25 or 24000/1001") from error
-        if not 0 < rate <= 1000:
-            raise SettingError(f"--fps {fps} is no rate", expected="more than 0, at most 1000 frames a second")
-        rate = _exact(rate)
-    return MovieOutput(codec, "premultiplied" if alpha == "premultiplied" else "straight", rate, space)
-
-
-def _exact(rate: Fraction) -> Fraction:
-    """23.976, 29.97 and 59.94 mean the rates of NTSC."""
-    for whole in (24, 30, 48, 60, 120):
-        if abs(rate - Fraction(whole * 1000, 1001)) < Fraction(1, 1000):
-            return Fraction(whole * 1000, 1001)
-    return rate

@@ -6,14 +6,14 @@ import json
 import sys
 import time
 from collections.abc import Mapping
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Any, Protocol
 
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-from ..errors import FaceplateError
+from ..errors import FaceplateError, SettingError
 
 
 class Reporter(Protocol):
@@ -96,9 +96,69 @@ class TerminalReporter:
             self.console.print(f"{stage}: {total} {'frame' if total == 1 else 'frames'}{told}")
 
 
-def reporter(*, as_json: bool) -> Reporter:
-    """The reporter that the `--json` switch chooses."""
-    return JsonReporter() if as_json else TerminalReporter()
+class LineReporter:
+    """A line for each percent of the whole job, for farm managers that read such lines, and what needs a look.
+
+    Args:
+        style: "percent" prints `Progress: 42%`, "openjd" what Open Job Description sessions read.
+    """
+
+    _TOP: Mapping[str, float] = MappingProxyType({"analyse": 30.0, "swap": 90.0, "encode": 99.0})
+    """Where each stage ends; it begins where the one before ended, or at 0."""
+
+    def __init__(self, style: str) -> None:
+        self._words = (
+            ("openjd_progress: {:.1f}", "openjd_status: {}") if style == "openjd" else ("Progress: {:.0f}%", "{}")
+        )
+        self._stage, self._from, self._at, self._told = "", 0.0, 0.0, -1
+
+    def __enter__(self) -> LineReporter:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        return None
+
+    def __call__(self, event: Mapping[str, Any]) -> None:
+        percent, plain = self._words
+        match event["event"]:
+            case "progress":
+                self._advance(event["stage"], event["done"] / max(1, event["total"]))
+            case "warning":
+                self._print(f"warning: {event['text']}")
+            case "frame" if event["state"] == "failed":
+                self._print(f"frame {event['frame']} failed: {describe(event['error'])}")
+            case "done":
+                if event["state"] == "done":
+                    self._print(percent.format(100))
+                self._print(plain.format(event["text"].splitlines()[0]))
+
+    def _advance(self, stage: str, share: float) -> None:
+        if stage != self._stage:
+            self._stage, self._from = stage, self._at
+        top = max(self._from, self._TOP.get(stage, self._from))
+        self._at = self._from + (top - self._from) * share
+        if int(self._at) > self._told:
+            self._told = int(self._at)
+            self._print(self._words[0].format(self._at))
+
+    @staticmethod
+    def _print(text: str) -> None:
+        print(text, flush=True)
+
+
+def reporter(*, as_json: bool, progress: str = "bar") -> Reporter:
+    """The reporter that `--json` and `--progress` choose.
+
+    Raises:
+        SettingError: no such progress.
+    """
+    if progress not in ("bar", "percent", "openjd"):
+        raise SettingError(f"--progress {progress} is unknown", expected="bar, percent or openjd")
+    if as_json:
+        return JsonReporter()
+    return TerminalReporter() if progress == "bar" else LineReporter(progress)
 
 
 def describe(error: Mapping[str, Any]) -> str:

@@ -9,8 +9,7 @@ from __future__ import annotations
 import dataclasses
 import datetime
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -19,13 +18,13 @@ import torch
 
 from .. import __version__
 from ..deliver import Delivery, replaced_layers, write_frame
-from ..errors import Cancelled, ConsentError, FaceplateError
+from ..errors import Cancelled, ConsentError
 from ..faces.choose import resolve_assignments
 from ..faces.shot import ShotFaces
-from ..job import FINISHED, FrameState, HoldOut
+from ..faces.sidecar import frame_ranges
+from ..job import FINISHED, FrameState
 from ..media.formats import is_movie
-from ..media.matte import read_matte
-from ..media.sequence import ImageSequence, open_sequence
+from ..media.movies.tags import AS_TAGGED
 from ..pipeline import FacePipeline
 from ..plate import FrameSource, Plate, open_plate
 from ..provenance.attributes import output_attributes
@@ -35,12 +34,14 @@ from ..swap.base import Engine
 from ..swap.mesh.engine import MeshEngine
 from .analyse import faces_for, summary, used_models
 from .cancel import CancelToken
-from .events import Emit, note, progress, warning
+from .events import Emit, note, warning
+from .frame_loop import FrameLoop
 from .frames import FrameWork
 from .hashes import HashCache
-from .lock import job_lock
-from .manifest import FrameRecord, Manifest
-from .movie import assemble, patch_paths
+from .holdout import HoldOutFiles, open_holdout
+from .lock import GATE, RUNS_FOLDER, file_lock, job_lock
+from .manifest import Manifest
+from .movie import assemble, patch_paths, stand_in
 from .movie_plan import MoviePlan, plan_movie
 from .output import check_range, make_folder, output_paths, prepare_output, sweep
 from .patches import PATCHES_FOLDER, write_patch
@@ -48,8 +49,6 @@ from .people import Person, check_people, identity_lines, read_people, unchecked
 from .plan import make_plan
 from .reporting import MANIFEST_FILE, THUMBS_FOLDER, write_job, write_report
 from .spec import ApplyJob, JobOutcome, Workbench, digest, job_folder, job_id
-
-_MOSTLY_COVERED = 0.5
 
 
 def run_apply(job: ApplyJob, bench: Workbench, emit: Emit, cancel: CancelToken) -> JobOutcome:
@@ -68,31 +67,25 @@ def run_apply(job: ApplyJob, bench: Workbench, emit: Emit, cancel: CancelToken) 
         InputError: the job as a whole cannot be done; nothing was written but a refusal in the ledger.
         ResourceError: device or nets are not available.
     """
-    plate = open_plate(job.plate, bench.config, job.input_space)
+    plate = open_plate(job.plate, bench.config, job.input_space, job.codes)
     sources = plate.sources(job.frames, job.missing)
     check_range(sources)
     for source in sources:
         job.settings.at(source.number)  # keys that cross, found before the first frame
-    holdout = open_sequence(job.holdout.pattern) if job.holdout else None
+    holdout = open_holdout(job.holdout, plate.sequence.frames[0]) if job.holdout else None
+    mattes = None if holdout is None else holdout.sequence
     movie = plan_movie(job, plate, sources) if is_movie(job.output) else None
     if movie is None:
-        outputs = output_paths(plate, job.output, sources, holdout)
+        outputs = output_paths(plate, job.output, sources, mattes)
     else:
-        outputs = patch_paths(plate, job.output, job_folder(job.output), sources, holdout)
+        outputs = patch_paths(plate, job.output, job_folder(job.output), sources, mattes)
     files = read_people(job)
     identifier = job_id(job, {path: file.identity for path, file in files.items()})
     folder = prepare_output(plate, job.output, job.layers)
     run = _Run(job, bench, emit, cancel, plate, sources, holdout, outputs, movie, identifier, folder)
-    with job_lock(folder):
+    with job_lock(folder, run.purpose()):
         people = run.check_consent(files)
         return run.execute(people)
-
-
-def _covered(frame: int, face: Mapping[str, Any]) -> str:
-    return (
-        f"frame {frame}, track {face['track']}: {face['occluded']:.0%} of the face counts as covered and stays the "
-        "plate; if nothing is in front of it, check the landmarks or run with --set occluders=off"
-    )
 
 
 def make_engine(name: str, bench: Workbench) -> Engine:
@@ -117,7 +110,7 @@ class _Run:
         cancel: CancelToken,
         plate: Plate,
         sources: Sequence[FrameSource],
-        holdout: ImageSequence | None,
+        holdout: HoldOutFiles | None,
         outputs: Mapping[int, Path],
         movie: MoviePlan | None,
         identifier: str,
@@ -138,6 +131,23 @@ class _Run:
         self.engine = make_engine(job.engine, bench)
         self.models = used_models(bench.nets)
         self.hashes = HashCache()
+
+    def purpose(self) -> str:
+        """Digest of what runs that share the job folder have in common: all but the range, where frames are files."""
+        job = self.job
+        made = [job.frames, str(job.movie)] if self.movie is not None else None
+        return digest(
+            [
+                self.id,
+                __version__,
+                job.settings.to_json(),
+                job.missing,
+                job.commercial,
+                str(job.faces),
+                str(job.codes),
+                made,
+            ]
+        )
 
     def check_consent(self, files: Mapping[Path, Any]) -> Mapping[Path, Person]:
         """The people with their consent, and the ledger line of the decision."""
@@ -187,37 +197,54 @@ class _Run:
             self.emit(note(text))
         for text in replaced_layers(self.plate, Path(self.job.output).suffix, self.job.layers):
             self.emit(warning(text))
-        faces = faces_for(self.job, self.plate, self.bench, self.folder, self.hashes, self.emit, self.cancel)
+        with file_lock(self.folder / RUNS_FOLDER / "faces.lock", self.cancel.check):
+            faces = faces_for(self.job, self.plate, self.bench, self.folder, self.hashes, self.emit, self.cancel)
         work = self._work(people, faces)
         base = self._base_report(people, faces)
         write_job(self.folder, base)
         manifest = Manifest(self.folder / MANIFEST_FILE, self.id)
-        counts = self._frames(work, manifest)
+        output = None if self.movie is None else self.job.output
+        counts = FrameLoop(self.bench, self.emit, self.cancel, work, manifest, output).run(self.sources)
         if self.movie is not None and not self.cancel.is_cancelled:
             self._make_movie(self.movie, work, manifest)
         state = "cancelled" if self.cancel.is_cancelled else "done"
         return self._finish(base, manifest, counts, state)
 
     def _make_movie(self, movie: MoviePlan, work: FrameWork, manifest: Manifest) -> None:
-        """Plate and frames into one file; not while a frame is lacking, since a movie has no holes."""
-        states = [manifest.records[source.number].state for source in self.sources]
-        lacking = sum(state not in FINISHED for state in states)
-        if lacking:
-            self.emit(warning(f"{self.job.output} is not made: {lacking} of {len(states)} frames failed"))
+        """Plate and frames into one file. A movie has no holes: while a frame is lacking there is none, or the plate
+        stands in for it, as the job says."""
+        states = {source.number: manifest.records[source.number].state for source in self.sources}
+        lacking = [number for number, state in states.items() if state not in FINISHED]
+        if lacking and self.job.movie.failed == "none":
+            self.emit(warning(f"{self.job.output} is not made: {len(lacking)} of {len(states)} frames failed"))
             return
-        attributes = work.delivery.attributes
-        with suppress(Cancelled):  # the token says it
+        if self.job.movie.deferred:
+            self.emit(note(f"{self.job.output} is left to a run without --no-movie"))
+            return
+        patches = {number: path for number, path in self.outputs.items() if number not in lacking}
+        movie = self._filled(movie, lacking)
+        with suppress(Cancelled), file_lock(self.folder / RUNS_FOLDER / "movie.lock", self.cancel.check):
             assemble(
                 movie,
                 self.plate,
                 self.folder,
-                self.outputs,
-                attributes,
+                patches,
+                work.delivery.attributes,
                 self.bench,
                 self.hashes,
                 self.emit,
                 self.cancel,
             )
+
+    def _filled(self, movie: MoviePlan, lacking: Sequence[int]) -> MoviePlan:
+        """The plan with other frames in place of those that failed; says which."""
+        if not lacking:
+            return movie
+        filled, unreadable = stand_in(movie, self.plate, frozenset(lacking))
+        self.emit(warning(f"{self.job.output} shows the plate unchanged in {frame_ranges(lacking)}, which failed"))
+        if unreadable:
+            self.emit(warning(f"{frame_ranges(unreadable)} cannot be read: the nearest readable frame is repeated"))
+        return filled
 
     def _start_event(self) -> dict[str, Any]:
         return {
@@ -238,9 +265,8 @@ class _Run:
             person = people[self.job.assignments[index].identity]
             self.emit(note(f"track {track} -> {person.identity.name}"))
         identities = {track: people[self.job.assignments[index].identity].identity for track, index in chosen.items()}
-        holdout = (self.job.holdout, self.holdout) if self.job.holdout and self.holdout else None
-        if holdout is not None:
-            self._look_at_holdout(*holdout)
+        if self.holdout is not None:
+            self._look_at_holdout(self.holdout)
         return FrameWork(
             plate=self.plate,
             plan=make_plan(self.plate, identities, faces.tracks),
@@ -251,19 +277,21 @@ class _Run:
             outputs=self.outputs,
             recipe=self._recipe(people),
             settings=self.job.settings,
-            holdout=holdout,
+            holdout=self.holdout,
             thumbs=frozenset(contact_frames([source.number for source in self.sources if source.path])),
             thumbs_folder=self.folder / THUMBS_FOLDER,
             hashes=self.hashes,
             write=write_frame if self.movie is None else write_patch,
         )
 
-    def _look_at_holdout(self, holdout: HoldOut, sequence: ImageSequence) -> None:
+    def _look_at_holdout(self, holdout: HoldOutFiles) -> None:
         """Refuse a layer that is not there before the first frame, and say when a matte holds nothing."""
-        first = sequence.path(sequence.frames[0])
-        plane, *_ = read_matte(first, holdout.layer)
-        if plane.max() == 0:
-            self.emit(warning(f"the hold-out is black in {first}; a layer is named as --holdout PATTERN:LAYER"))
+        source = next(source for source in self.sources if source.path is not None)
+        if holdout.movie is None:
+            source = dataclasses.replace(source, source=holdout.sequence.frames[0])
+        if holdout.check(source).max() == 0:
+            path = holdout.path(source)
+            self.emit(warning(f"the hold-out is black in {path}; a layer is named as --holdout PATTERN:LAYER"))
 
     def _attributes(self, people: Mapping[Path, Person]) -> dict[str, Any]:
         """What all frames say; `FrameWork` adds the number and the settings of each."""
@@ -277,6 +305,11 @@ class _Run:
             plate_frame=None,
         )
 
+    def _codes(self) -> list[str]:
+        """What the code values of a movie mean, where the job says it."""
+        movie = self.plate.movie
+        return [] if movie is None or self.plate.codes == AS_TAGGED else [str(movie.facts.colour.coding)]
+
     def _recipe(self, people: Mapping[Path, Person]) -> str:
         decision = self.plate.decision
         return digest(
@@ -285,79 +318,11 @@ class _Run:
                 "attributes": self._attributes(people),
                 "layers": self.job.layers,
                 "holdout": self.job.holdout.layer if self.job.holdout else None,
-                "colour": [decision.space, self.plate.colour_space, self.bench.config.name],
+                "colour": [decision.space, self.plate.colour_space, self.bench.config.name, *self._codes()],
                 "suffix": Path(self.job.output).suffix if self.movie is None else "patch",
                 "device": self.bench.nets.device.kind,
             }
         )
-
-    def _frames(self, work: FrameWork, manifest: Manifest) -> Counter[str]:
-        """Run what is missing or stale; counts by state, kept ones apart."""
-        counts: Counter[str] = Counter()
-        todo = []
-        for source in self.sources:
-            if self.cancel.is_cancelled:
-                break
-            if source.path is not None and self._is_current(work, source, manifest):
-                counts["kept"] += 1
-            else:
-                todo.append(source)
-        if counts["kept"]:
-            self.emit(note(f"{counts['kept']} frames are done already"))
-        for done, record in enumerate(self._results(work, todo), start=1):
-            manifest.add(record)
-            counts[record.state.value] += 1
-            self.emit(self._frame_event(record, work))
-            for face in record.facts.get("faces", ()):
-                if face["occluded"] > _MOSTLY_COVERED:
-                    self.emit(warning(_covered(record.frame, face)))
-            self.emit(progress("swap", done, len(todo)))
-        return counts
-
-    def _is_current(self, work: FrameWork, source: FrameSource, manifest: Manifest) -> bool:
-        try:
-            return work.is_current(source, manifest.records.get(source.number))
-        except FaceplateError:
-            return False  # it is tried again, and fails with its reason
-
-    def _results(self, work: FrameWork, todo: Sequence[FrameSource]) -> Iterator[FrameRecord]:
-        """Records as frames finish. At most `threads` frames are in memory; a cancelled run finishes those it began."""
-        waiting = iter(todo)
-        with ThreadPoolExecutor(self.bench.threads, thread_name_prefix="frame") as pool:
-            running: set[Future[FrameRecord | None]] = set()
-            while True:
-                while len(running) < self.bench.threads and not self.cancel.is_cancelled:
-                    source = next(waiting, None)
-                    if source is None:
-                        break
-                    running.add(pool.submit(self._in_turn, work, source))
-                if not running:
-                    return
-                finished, running = wait(running, return_when=FIRST_COMPLETED)
-                for future in finished:
-                    record = future.result()
-                    if record is not None:
-                        yield record
-
-    def _in_turn(self, work: FrameWork, source: FrameSource) -> FrameRecord | None:
-        """One frame, None where the job was cancelled before its turn came."""
-        with self.bench.turn():
-            if self.cancel.is_cancelled:
-                return None
-            return work.run(source) if self.bench.hands is None else self.bench.hands.frame(work, source)
-
-    def _frame_event(self, record: FrameRecord, work: FrameWork) -> dict[str, Any]:
-        event: dict[str, Any] = {
-            "event": "frame",
-            "frame": record.frame,
-            "state": record.state.value,
-            "seconds": round(record.seconds.get("frame", 0.0), 4),
-        }
-        if record.state in FINISHED:
-            event["output"] = str(work.outputs[record.frame]) if self.movie is None else self.job.output
-        if record.error:
-            event["error"] = dict(record.error)
-        return event
 
     def _base_report(self, people: Mapping[Path, Person], faces: ShotFaces) -> JobReport:
         display = self.plate.first.display_window
@@ -415,8 +380,9 @@ class _Run:
             wall_seconds=(ended - self.started).total_seconds(),
             ledger_hash=line,
         )
-        write_job(self.folder, base)
-        page = write_report(self.folder, base)
+        with file_lock(self.folder / GATE):  # of several runs the last has all frames in its page
+            write_job(self.folder, base)
+            page = write_report(self.folder, base)
         outcome = JobOutcome(state, dict(counts), failed, self.folder)
         said = ", ".join(f"{number} {name}" for name, number in counts.items()) or "nothing to do"
         word = "finished" if state == "done" else state

@@ -9,17 +9,14 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..deliver import Delivery, write_frame
-from ..errors import DeviceMemoryError, FrameMismatchError, InputError, OutputError
+from ..errors import DeviceMemoryError, InputError, OutputError
 from ..face import Observation
 from ..faces.topology import RIGID
 from ..frame import Box, Frame
-from ..job import FINISHED, FrameState, HoldOut, KeyedSettings, SwapSettings
+from ..job import FINISHED, FrameState, KeyedSettings, SwapSettings
 from ..media.atomic import atomic_write
-from ..media.matte import read_matte
-from ..media.sequence import ImageSequence, is_pattern
 from ..models.memory import is_out_of_memory
 from ..pipeline import FacePipeline, FaceTask, SwappedFrame
 from ..plate import FrameSource, Plate
@@ -27,6 +24,7 @@ from ..provenance.attributes import settings_hash
 from ..report.thumbs import matte_thumbnail, thumbnail
 from ..report.values import FaceRow
 from .hashes import HashCache
+from .holdout import HoldOutFiles
 from .manifest import FrameRecord
 from .plan import PlannedFace, ShotPlan
 from .spec import digest
@@ -44,7 +42,7 @@ class FrameWork:
         outputs: file of each frame.
         recipe: digest of what all frames have in common and that decides their bytes.
         settings: keyed by frame.
-        holdout: what must stay the plate, with its files.
+        holdout: what must stay the plate.
         thumbs: frames of the contact sheet.
         thumbs_folder: where their pictures go.
         hashes: of input files.
@@ -58,7 +56,7 @@ class FrameWork:
     outputs: Mapping[int, Path]
     recipe: str
     settings: KeyedSettings
-    holdout: tuple[HoldOut, ImageSequence] | None
+    holdout: HoldOutFiles | None
     thumbs: frozenset[int]
     thumbs_folder: Path
     hashes: HashCache = field(default_factory=HashCache)
@@ -71,18 +69,12 @@ class FrameWork:
             {
                 "recipe": self.recipe,
                 "input": self.hashes.get(source.path),
-                "holdout": self.hashes.get(self.holdout_path(source)) if self.holdout else None,
+                "holdout": self.holdout.key(source, self.hashes) if self.holdout else None,
                 "faces": [face.key(source.source) for face in self.plan.faces(source.source)],
                 "settings": asdict(self.settings.at(source.number)),
                 "number": [source.number, source.source],
             }
         )
-
-    def holdout_path(self, source: FrameSource) -> Path:
-        """The hold-out's file for a frame; one that was named without a pattern holds for all frames."""
-        assert self.holdout is not None
-        asked, sequence = self.holdout
-        return sequence.path(source.source if is_pattern(asked.pattern) else sequence.frames[0])
 
     def is_current(self, source: FrameSource, record: FrameRecord | None) -> bool:
         """Whether an earlier run's output is there, whole and not stale."""
@@ -116,7 +108,8 @@ class FrameWork:
         tasks = self.tasks(source)
         frame = self.plate.read(source, self._window(source, tasks))
         clock.append(time.perf_counter())
-        swapped = self.pipeline.process(frame, [task for _, task in tasks], self._read_holdout(source, frame))
+        holdout = None if self.holdout is None else self.holdout.read(source, frame)
+        swapped = self.pipeline.process(frame, [task for _, task in tasks], holdout)
         clock.append(time.perf_counter())
         path = self.outputs[source.number]
         attributes = {
@@ -154,13 +147,6 @@ class FrameWork:
     def tasks(self, source: FrameSource) -> list[tuple[PlannedFace, FaceTask]]:
         """The faces of a frame that become somebody, and what they become."""
         return face_tasks(self.plan, source.source, self.settings.at(source.number))
-
-    def _read_holdout(self, source: FrameSource, frame: Frame) -> NDArray[np.float32] | None:
-        if self.holdout is None:
-            return None
-        path = self.holdout_path(source)
-        plane, window, raster = read_matte(path, self.holdout[0].layer)
-        return fit_holdout(str(path), plane, window, frame, raster)
 
     def _write_thumbs(self, number: int, frame: Frame, swapped: SwappedFrame) -> None:
         step = max(1, frame.data_window.width // 640)
@@ -221,33 +207,6 @@ def face_tasks(plan: ShotPlan, frame: int, settings: SwapSettings) -> list[tuple
         )
         for face in faces
     ]
-
-
-def fit_holdout(name: str, plane: NDArray[np.float32], window: Box, frame: Frame, raster: Box) -> NDArray[np.float32]:
-    """A matte that covers `window` over the data window of a frame: (H, W) float32, 0 where it says nothing.
-
-    Args:
-        name: for the error.
-        plane: (h, w) 0..1.
-        window: what `plane` covers.
-        frame: of the plate.
-        raster: display window of the matte, which has to be the plate's.
-
-    Raises:
-        FrameMismatchError: the matte is of another raster.
-    """
-    if raster != frame.display_window:
-        raise FrameMismatchError(
-            f"the hold-out {name} does not fit the plate",
-            expected=f"the plate's raster {frame.display_window}",
-            found=f"{raster}",
-            hint="render the matte at the plate's size",
-        )
-    full = np.zeros((frame.data_window.height, frame.data_window.width), np.float32)
-    common = window.intersect(frame.data_window)
-    rows, columns = common.slices(frame.data_window)
-    full[rows, columns] = plane[common.slices(window)]
-    return full
 
 
 def _jitter(observations: Mapping[int, Observation], frame: int) -> float | None:

@@ -17,6 +17,7 @@ import numpy as np
 
 from .. import __version__
 from ..colour.transform import ColourTransform
+from ..errors import InputError
 from ..frame import Box
 from ..media.atomic import atomic_write
 from ..media.movies.convert import convert
@@ -50,6 +51,37 @@ def patch_paths(
     return {source.number: patch_path(folder, source.number) for source in sources}
 
 
+def stand_in(plan: MoviePlan, plate: Plate, lacking: frozenset[int]) -> tuple[MoviePlan, list[int]]:
+    """A plan in which the plate stands in for frames that failed, and for one that cannot be read its neighbour.
+
+    Args:
+        plan: as the job has it.
+        plate: open.
+        lacking: frame numbers that have no patch.
+
+    Returns:
+        (the plan; the frames that cannot be read).
+
+    Raises:
+        ImageReadError: no frame at all can be read.
+    """
+    bad: dict[int, InputError] = {}
+    for source in plan.times.shown:
+        if source.number in lacking and source.number not in bad:
+            try:
+                plate.read(source)
+            except InputError as error:
+                bad[source.number] = error
+    good = [source for source in plan.times.shown if source.number not in bad]
+    if not good:
+        raise next(iter(bad.values()))
+    shown, latest = [], good[0]
+    for source in plan.times.shown:
+        latest = source if source.number not in bad else latest
+        shown.append(latest)
+    return dataclasses.replace(plan, times=dataclasses.replace(plan.times, shown=shown)), sorted(bad)
+
+
 class _Pictures:
     """Code values of each frame of the movie."""
 
@@ -70,6 +102,8 @@ class _Pictures:
     def _patch(self, source: FrameSource) -> Patch:
         """Of a frame, in the movie's own pixels."""
         display = self._plate.first.display_window
+        if source.number not in self._patches:
+            return Patch(Box(0, 0, 1, 1), np.zeros((1, 1, 3), np.float32), np.zeros((1, 1), np.float32))
         patch = read_patch(self._patches[source.number])
         window = patch.window.intersect(display)
         rows, columns = window.slices(patch.window)
@@ -108,7 +142,7 @@ def assemble(
         plan: what to write.
         plate: open.
         folder: of the job.
-        patches: by frame number; all of them are there.
+        patches: by frame number; a frame without one is the plate's own.
         attributes: of every frame; text and numbers go into the movie's metadata.
         bench: threads, and whose turn it is.
         hashes: of files.
@@ -180,7 +214,8 @@ def _texts(attributes: Mapping[str, Any]) -> dict[str, str]:
 def _key(plan: MoviePlan, plate: Plate, patches: Mapping[int, Path], hashes: HashCache) -> str:
     """Digest of all that decides the movie's bytes."""
     made, times = plan.made, plan.times
-    frames = [[source.number, source.source, hashes.get(patches[source.number])] for source in times.shown]
+    made_of = {number: hashes.get(path) for number, path in patches.items()}
+    frames = [[source.number, source.source, made_of.get(source.number)] for source in times.shown]
     inputs = sorted({hashes.get(source.path) for source in times.shown if source.path is not None})
     return digest(
         {

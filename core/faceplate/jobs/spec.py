@@ -15,7 +15,8 @@ from ..colour.spaces import ColourConfig
 from ..errors import SettingError
 from ..face import Identity
 from ..faces.shot import AnalyseSettings, ShotFaces
-from ..job import Assignment, HoldOut, KeyedSettings, MissingPolicy
+from ..job import Assignment, FailedPolicy, HoldOut, KeyedSettings, MissingPolicy
+from ..media.movies.tags import CodesAre
 from ..media.sequence import without_number
 from ..models.sessions import SessionPool
 
@@ -77,12 +78,17 @@ class MovieOutput:
         rate: frames a second, None for the plate's own times. A movie plate is conformed: it keeps its length, and
             frames are repeated or left out; a plate of pictures is played at that rate.
         space: colour space of the movie, for a plate of pictures; None for BT.709.
+        failed: what the movie is where a frame failed: "none", or "plate": the plate's own frame stands in, and where
+            that cannot be read the frame before.
+        deferred: whether the frames alone are made, and the movie is left to a later run of the same job.
     """
 
     codec: str | None = None
     alpha: Literal["straight", "premultiplied"] = "straight"
     rate: Fraction | None = None
     space: str | None = None
+    failed: FailedPolicy = "none"
+    deferred: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +102,8 @@ class ApplyJob:
         frames: range text, None for all.
         engine: one of `ENGINES`.
         input_space: colour space of the plate, None to let the file say.
+        input_matrix: of a movie's code values (`media.movies.planes.Matrix`), None to let the file say.
+        input_range: likewise, "limited" or "full".
         faces: sidecar to use; None for the one beside the plate or the job's own.
         holdout: matte of what must stay the plate.
         layers: as `deliver.parse_layers` gives them.
@@ -113,6 +121,8 @@ class ApplyJob:
     frames: str | None = None
     engine: str = "mesh"
     input_space: str | None = None
+    input_matrix: str | None = None
+    input_range: str | None = None
     faces: Path | None = None
     holdout: HoldOut | None = None
     layers: tuple[str, ...] = ()
@@ -130,6 +140,15 @@ class ApplyJob:
             )
         if not self.assignments:
             raise SettingError("no identity was given", hint="add --identity FILE.fpid, or FILE.fpid@TRACK")
+
+    @property
+    def codes(self) -> CodesAre:
+        """What the job says about a movie's code values.
+
+        Raises:
+            SettingError: no such matrix or range.
+        """
+        return CodesAre(self.input_matrix, self.input_range)
 
 
 @dataclass(frozen=True, slots=True)

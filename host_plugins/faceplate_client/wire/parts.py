@@ -167,6 +167,23 @@ class FrameForm:
 
 
 @dataclass(frozen=True)
+class MovieForm:
+    """How a movie is read and written, in the words of the command line; None is what the plate's file says.
+
+    `deferred` makes the frames and leaves the movie to a later job.
+    """
+
+    codec: str | None = f(maybe(NAME), default=None)
+    alpha: str = f(choice("straight", "premultiplied"), default="straight")
+    rate: str | None = f(maybe(NAME), default=None)
+    colour_space: str | None = f(maybe(NAME), default=None)
+    matrix: str | None = f(maybe(NAME), default=None)
+    range: str | None = f(maybe(NAME), default=None)
+    failed: str = f(choice("none", "plate"), default="none")
+    deferred: bool = f(BOOL, default=False)
+
+
+@dataclass(frozen=True)
 class TrackFound:
     """A face of a shot: `frames` of `first`..`last` show it, `weak` of them are filled, unsure or turned far.
 

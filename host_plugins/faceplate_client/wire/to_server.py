@@ -28,7 +28,7 @@ from .fields import (
     record,
     text,
 )
-from .parts import FRAME_REF, Assignment, FrameForm, FrameRef, HoldOut, LayerWanted
+from .parts import FRAME_REF, Assignment, FrameForm, FrameRef, HoldOut, LayerWanted, MovieForm
 from .registry import message
 
 _ASSIGNMENTS = many(record(Assignment), 1000)
@@ -104,6 +104,7 @@ class SubmitRange:
     commercial: bool = f(BOOL, default=False)
     priority: str = f(_PRIORITY, default="batch")
     deadline_s: float | None = f(_DEADLINE, default=None)
+    movie: MovieForm | None = f(maybe(record(MovieForm)), since=2, default=None)
 
 
 @message("submit_analyse", True)

@@ -98,10 +98,12 @@ SAMPLES: dict[str, Any] = {
 }
 
 FORM = wire.FrameForm(("R", "G", "B", "A"), "float", True, "lin_rec709_scene")
+MOVIE = wire.MovieForm("prores_4444", "premultiplied", "24000/1001", "BT.709", "bt601", "full", "plate", True)
 TRACK = wire.TrackFound(2, "Jane", 1001, 1048, 47, 3, 212.5, 1020, "/cache/track-2.png")
 
 SAMPLES_2: dict[str, Any] = {
     "submit_frame": dataclasses.replace(SAMPLES["submit_frame"], form=FORM),
+    "submit_range": dataclasses.replace(SAMPLES["submit_range"], movie=MOVIE),
     "submit_analyse": dataclasses.replace(SAMPLES["submit_analyse"], pictures="/cache/sh010"),
     "done": dataclasses.replace(SAMPLES["done"], tracks=(TRACK,), colour_space="ACEScg", interop_id="lin_ap1_scene"),
     "note": wire.Note("8", "warning", "jane: no consent record"),
@@ -162,6 +164,8 @@ _BY_OWNER: dict[tuple[type, str], st.SearchStrategy[Any]] = {
     (wire.Person, "state"): st.sampled_from(["valid", "none", "refused", "unreadable"]),
     (wire.FrameForm, "channels"): st.lists(st.sampled_from("RGBA"), max_size=4).map(tuple),
     (wire.FrameForm, "dtype"): st.sampled_from(["half", "float"]),
+    (wire.MovieForm, "alpha"): st.sampled_from(["straight", "premultiplied"]),
+    (wire.MovieForm, "failed"): st.sampled_from(["none", "plate"]),
     (wire.TrackFound, "frames"): _COUNT,
     (wire.SubmitRange, "plate"): _PATH,
     (wire.SubmitRange, "output"): _PATH,

@@ -46,9 +46,14 @@ def test_a_job_of_a_movie_gives_the_same_bytes(server: Running, cli: Cli, identi
     assert (tmp_path / "a" / "o.mov").read_bytes() == (tmp_path / "b" / "o.mov").read_bytes()
 
 
-def test_what_the_protocol_cannot_say_is_refused(server: Running, cli: Cli, identity: Path, tmp_path: Path) -> None:
-    plate = face_clip(tmp_path / "x.mov", PRORES, count=1)
-    words = ("apply", plate, "--identity", identity, "-o", tmp_path / "o.mov", "--codec", "dnxhr_hqx")
-    ran = cli(*words, "--server", server.address)
-    assert ran.code == 2
-    assert "plate's kind" in ran.err
+def test_what_is_said_of_a_movie_reaches_the_server(server: Running, cli: Cli, identity: Path, tmp_path: Path) -> None:
+    plate = face_clip(tmp_path / "x.mov", PRORES, count=2)
+    said = ("--codec", "ffv1", "--fps", "12", "--input-matrix", "bt601", "--input-range", "full", "--failed", "plate")
+    made = []
+    for folder, where, more in (("a", "off", ()), ("b", server.address, ("--no-movie",)), ("b", server.address, ())):
+        out = tmp_path / folder / "o.mkv"
+        words = ("apply", plate, "--identity", identity, "-o", out, "--device", "cpu", *said, *more, "--server", where)
+        assert cli(*words).code == 0
+        made.append(out.read_bytes() if out.exists() else None)
+    assert made[1] is None
+    assert made[0] == made[2]

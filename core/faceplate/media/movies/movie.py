@@ -22,7 +22,7 @@ from ...frame import Box, StoredImage
 from .decode import Decoder, Picture
 from .planes import to_rgb, window_rgb
 from .probe import FrameIndex, chroma_siting, index_frames, open_container
-from .tags import MovieColour, Tags, colour_of
+from .tags import AS_TAGGED, CodesAre, MovieColour, Tags, colour_of
 from .timecode import Timecode
 
 FIRST_FRAME = 1
@@ -80,6 +80,10 @@ class MovieCarrier:
 class Movie:
     """An open movie. May be used from several threads.
 
+    Args:
+        path: the file.
+        codes: what the job says about its code values.
+
     Attributes:
         path: the file.
         index: its frames.
@@ -88,9 +92,10 @@ class Movie:
     Raises:
         ImageReadError: absent, empty, damaged, cut off, no movie.
         UnsupportedImageError: no picture stream, interlaced, mirrored, a pixel format or matrix that is not read.
+        SettingError: what the job says cannot be.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, codes: CodesAre = AS_TAGGED) -> None:
         self.path = path
         container, stream = open_container(path)
         with container:
@@ -102,7 +107,7 @@ class Movie:
             first = self._decoder.picture(0)
             if first.interlaced:
                 raise interlaced(path)
-            self.facts = _facts(self.index, container, stream, first)
+            self.facts = _facts(self.index, container, stream, first, codes)
         self._first = (first.layout, first.planes[0].shape, first.tags)
         self._lock = threading.Lock()
 
@@ -221,7 +226,7 @@ def _words(found: Any) -> str:
     return f"{width}x{height} {layout.name}, colour tags {tags}"
 
 
-def _facts(index: FrameIndex, container: Any, stream: Any, first: Picture) -> MovieFacts:
+def _facts(index: FrameIndex, container: Any, stream: Any, first: Picture, codes: CodesAre) -> MovieFacts:
     rotation = round(first.rotation) % 360
     if rotation % 90 or first.mirrored:
         raise UnsupportedImageError(
@@ -235,6 +240,7 @@ def _facts(index: FrameIndex, container: Any, stream: Any, first: Picture) -> Mo
     told = (context.color_primaries, context.color_trc, context.colorspace, context.color_range)
     silent = (2, 2, 2, 0)
     tags = Tags(*(int(b if a == none else a) for a, b, none in zip(first.tags, told, silent, strict=True)))
+    tags = codes.over(tags, first.layout)
     aspect = stream.sample_aspect_ratio or context.sample_aspect_ratio or Fraction(1)
     metadata = {**container.metadata, **stream.metadata}
     rate, variable = _rate(index, stream)

@@ -7,11 +7,12 @@ computer). YCbCr is limited range, RGB full. A tagged transfer or set of primari
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from ...errors import UnsupportedImageError
+from ...errors import SettingError, UnsupportedImageError
 from .layout import Layout
 from .planes import Coding, Matrix
 
@@ -34,6 +35,8 @@ _TRANSFER_POINTS: Mapping[str, int] = MappingProxyType(
     {"bt709": 1, "gamma22": 4, "gamma28": 5, "smpte240m": 7, "linear": 8, "srgb": 13, "pq": 16, "hlg": 18}
 )
 MATRIX_POINTS: Mapping[str, int] = MappingProxyType({"rgb": 0, "bt709": 1, "bt601": 6, "smpte240m": 7, "bt2020": 9})
+_CHOSEN = ("bt709", "bt601", "bt2020", "smpte240m")
+_RANGES = ("limited", "full")
 _SAID = (0, 2)
 """Code points that say nothing; 0 means RGB for the matrix."""
 
@@ -95,6 +98,48 @@ class MovieColour:
         said = f"transfer {self.transfer or self.tags.transfer}, primaries {self.primaries or self.tags.primaries}"
         untagged = f" (untagged: {' and '.join(guessed)} assumed)" if guessed else ""
         return f"{said}{untagged}, {self.coding_note}"
+
+
+@dataclass(frozen=True, slots=True)
+class CodesAre:
+    """What a job says about a movie's code values, over the file's tags.
+
+    Attributes:
+        matrix: bt709, bt601, bt2020 or smpte240m; None to let the file say.
+        range: "limited" or "full", None likewise.
+
+    Raises:
+        SettingError: another word.
+    """
+
+    matrix: str | None = None
+    range: str | None = None
+
+    def __post_init__(self) -> None:
+        for option, value, known in (("matrix", self.matrix, _CHOSEN), ("range", self.range, _RANGES)):
+            if value is not None and value not in known:
+                raise SettingError(f"--input-{option} {value} is unknown", expected=", ".join(known))
+
+    def over(self, tags: Tags, layout: Layout) -> Tags:
+        """The tags as if the file had said so.
+
+        Raises:
+            SettingError: the pictures are RGB, or their format says full range by itself.
+        """
+        if self.matrix is not None and layout.model != "yuv":
+            raise SettingError(
+                f"--input-matrix {self.matrix}: the movie has no Y'CbCr", found=layout.name, hint="leave it out"
+            )
+        if self.range == "limited" and layout.full:
+            raise SettingError("--input-range limited: the movie's format is full range", found=layout.name)
+        matrix = tags.matrix if self.matrix is None else MATRIX_POINTS[self.matrix]
+        return dataclasses.replace(
+            tags, matrix=matrix, range=tags.range if self.range is None else _RANGES.index(self.range) + 1
+        )
+
+
+AS_TAGGED = CodesAre()
+"""The job says nothing."""
 
 
 def colour_of(tags: Tags, layout: Layout, width: int, height: int, siting: tuple[float, float] | None) -> MovieColour:

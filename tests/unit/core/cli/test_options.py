@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from faceplate.cli.options import parse_assignment, parse_holdout, parse_missing, parse_settings
+from faceplate.jobs.words import parse_assignment, parse_holdout, parse_missing, parse_settings
 from faceplate.errors import SettingError
 from faceplate.job import Assignment, HoldOut
 
