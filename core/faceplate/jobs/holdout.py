@@ -14,8 +14,9 @@ from ..frame import Box, Frame
 from ..job import HoldOut
 from ..media.formats import is_movie
 from ..media.matte import read_matte
+from ..media.movies.layout import Component
 from ..media.movies.movie import Movie
-from ..media.movies.planes import Scale, values_of
+from ..media.movies.planes import Scale
 from ..media.sequence import ImageSequence, is_pattern, open_sequence
 from ..plate import FrameSource
 from .hashes import HashCache
@@ -127,9 +128,9 @@ def movie_matte(movie: Movie, number: int, layer: str = "") -> NDArray[np.float3
     scale = Scale.of(layout, full_range=coding.full_range)
     name = layer or ("A" if layout.alpha else "R" if layout.model == "rgb" else "Y")
     if name == "A" and layout.alpha:
-        plane = values_of(picture.planes[-1], scale.alpha)
+        plane = _levels(picture.planes[-1], scale.alpha)
     elif name == "Y" and layout.model != "rgb":
-        plane = values_of(picture.planes[0], scale.luma)
+        plane = _levels(picture.planes[0], scale.luma)
     elif name in _PARTS:
         plane = movie.read(number).pixels[..., _PARTS[name]].astype(np.float32)
         return np.clip(plane, 0.0, 1.0)
@@ -141,6 +142,12 @@ def movie_matte(movie: Movie, number: int, layer: str = "") -> NDArray[np.float3
         )
     turned = np.rot90(plane, movie.facts.rotation // 90)
     return np.clip(np.ascontiguousarray(turned, np.float32), 0.0, 1.0)
+
+
+def _levels(codes: Component, scale: tuple[float, float]) -> NDArray[np.float32]:
+    """As `planes.values_of`, by division: white is 1 and no less, or it would not keep the plate's bits."""
+    offset, gain = scale
+    return (codes.astype(np.float32) - np.float32(offset)) / np.float32(gain)
 
 
 def fit_holdout(name: str, plane: NDArray[np.float32], window: Box, frame: Frame, raster: Box) -> NDArray[np.float32]:
