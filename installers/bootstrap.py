@@ -55,13 +55,19 @@ def installed(folder: Path, *, tests: bool, gpu: bool) -> tuple[Path, str]:
     return folder / "faceplate-installed", hashlib.sha256(b"\0".join(wanted)).hexdigest()
 
 
+def leave_one_runtime(python: Path, wanted: str) -> None:
+    """Take the other build of onnxruntime away: two wheels hold one package, and where both were, neither is whole."""
+    (other,) = {"onnxruntime", "onnxruntime-gpu"} - {wanted}
+    if subprocess.run([str(python), "-m", "pip", "show", "--quiet", other], capture_output=True).returncode == 0:
+        pip(python, "uninstall", "--quiet", "--yes", other, wanted)
+
+
 def install(python: Path, *, tests: bool, gpu: bool) -> None:
     """Install Faceplate in editable form from this clone."""
     pip(python, "install", "--quiet", "-c", str(CONSTRAINTS), "-e", f"{ROOT}[dev]" if tests else str(ROOT))
     if gpu:
-        # The two onnxruntime wheels hold the same package: the CUDA one has to come alone.
-        pip(python, "uninstall", "--quiet", "--yes", "onnxruntime")
-        pip(python, "install", "--quiet", "onnxruntime-gpu")
+        leave_one_runtime(python, "onnxruntime-gpu")
+        pip(python, "install", "--quiet", "-c", str(CONSTRAINTS), "onnxruntime-gpu")
 
 
 def main() -> int:

@@ -3,50 +3,21 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
 import pytest
 
 from faceplate_client.connection import Place, write_connection
 from tests.contract.wire.samples import SAMPLES, SAMPLES_2
+from tests.support.pythons import find_python, version_of
 from tests.unit.client.double import Double
 
 HERE = Path(__file__).parent
 PLUGINS = HERE.parents[2] / "host_plugins"
 VERSIONS = ("3.9", "3.10", "3.11", "3.12", "3.13")
-
-
-def version_of(python: str) -> str | None:
-    code = "import sys; print('%d.%d' % sys.version_info[:2])"
-    try:
-        done = subprocess.run([python, "-ISc", code], capture_output=True, text=True, timeout=20, check=False)
-    except OSError:
-        return None
-    # pyenv's shims are on PATH for every version that it knows, and fail where it is not the chosen one
-    return done.stdout.strip() if done.returncode == 0 else None
-
-
-@cache
-def pyenv_versions() -> Path | None:
-    root = os.environ.get("PYENV_ROOT")
-    if not root and shutil.which("pyenv"):
-        root = subprocess.run(["pyenv", "root"], capture_output=True, text=True, check=False).stdout.strip()
-    return Path(root) / "versions" if root else None
-
-
-@cache
-def find_python(version: str) -> str | None:
-    """A program that runs this version, on PATH or among pyenv's."""
-    candidates = [shutil.which(f"python{version}")]
-    versions = pyenv_versions()
-    if versions is not None:
-        candidates += [str(path / "bin" / "python") for path in sorted(versions.glob(f"{version}.*"))]
-    return next((one for one in candidates if one is not None and version_of(one) == version), None)
 
 
 @pytest.fixture
