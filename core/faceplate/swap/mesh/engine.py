@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import cache
+from dataclasses import replace
 from typing import Literal
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from ...errors import IdentityError
 from ...face import Identity, Points
-from ...faces import topology
 from ...frame import Box
 from ...job import SwapSettings
 from ..base import FaceCrop, FaceResult
-from .facing import facing
 from .fields import Enlarger, mean_around, sample, shrink, smoothstep, uv_grid
+from .flow import OUTSIDE, Flow, covered, draw_flow, joined, yaw_fade
 from .light import hold_lips, light_gain, match_detail
-from .occlusion import along_lines, cover_at, cover_in_crop, refine
+from .occlusion import along_lines, refine
 from .place import Place, find_place, window
 from .prepared import ZONE_ORDER, Prepared, prepare
-from .raster import draw, ring_triangles, spill, with_ring
 from .shape import displacement
 from .warp import warp
 
@@ -33,36 +28,7 @@ _SEEN = (0.0, 0.15)
 """Cosine of the angle between skin and viewer at which the matte begins and is full."""
 _SILHOUETTE = 0.018
 """Softness where the face ends against what is behind it, fraction of the face width."""
-_JUMP = (9.0, 16.0)
-"""UV per face width between neighbouring samples; the map itself stretches by up to 4 where skin is seen at a slant."""
-_OUTSIDE = -0.05
 _LEAST = 1.0 / 512.0
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Flow:
-    """Coarse fields of a drawn mesh, float32.
-
-    Attributes:
-        uv: (2, rows, columns) canonical, v down; runs on a little outside the face.
-        at: the same as `fields.uv_grid`.
-        edge: (rows, columns) distance to the outline in face widths, negative outside.
-        seen: (rows, columns) cosine between skin and viewer.
-        moved: (2, rows, columns) px by which the shape moved the mesh.
-        inside: (rows, columns) 1 on the face.
-    """
-
-    uv: torch.Tensor
-    at: torch.Tensor
-    edge: torch.Tensor
-    seen: torch.Tensor
-    moved: torch.Tensor
-    inside: torch.Tensor
-
-    @property
-    def drawn(self) -> torch.Tensor:
-        """(rows, columns) 1 on the face and a ring around it."""
-        return (self.edge > _OUTSIDE).to(self.edge.dtype)
 
 
 class MeshEngine:
@@ -108,7 +74,7 @@ class MeshEngine:
 
 
 def _swap_one(crop: FaceCrop, prepared: Prepared) -> FaceResult:
-    fade, place = _yaw_fade(crop.yaw_deg, crop.settings), find_place(crop)
+    fade, place = yaw_fade(crop.yaw_deg, crop.settings), find_place(crop)
     if place is None or fade == 0.0:
         return _untouched(crop, prepared)
     made = _swap_at(crop, place, fade, prepared)
@@ -135,11 +101,11 @@ def _swap_at(crop: FaceCrop, place: Place, fade: float, prepared: Prepared) -> F
     if settings.shape > 0:
         move = displacement(place.landmarks, prepared.shape, settings.shape * fade, place.aspect)
     enlarge = Enlarger(place.height, place.width)
-    plate_flow = _flow(place, None, view.device)
-    flow = plate_flow if move is None else _flow(place, move, view.device)
+    plate_flow = draw_flow(place, None, view.device)
+    flow = plate_flow if move is None else draw_flow(place, move, view.device)
     coarse_view = shrink(view, place.step)
     masks = _masks(prepared, flow)
-    blocked = _occluder(crop, place, plate_flow, coarse_view)
+    blocked = covered(crop, place, plate_flow, coarse_view)
     mouth = 1.0 if settings.keep_mouth else 1.0 - prepared.mouth  # closed lips have no teeth to give
     core = _core(flow, masks, settings, place, mouth) * fade
     st, result = _blank(crop, place)
@@ -176,67 +142,13 @@ def _swap_at(crop: FaceCrop, place: Place, fade: float, prepared: Prepared) -> F
     return replace(result, facts=facts)
 
 
-def _masks(prepared: Prepared, flow: _Flow) -> dict[str, torch.Tensor]:
+def _masks(prepared: Prepared, flow: Flow) -> dict[str, torch.Tensor]:
     """The identity's masks where the coarse grid lies in them."""
     return dict(zip((*ZONE_ORDER, "coverage"), sample(prepared.masks, flow.at), strict=True))
 
 
-def _yaw_fade(yaw_deg: float, settings: SwapSettings) -> float:
-    share = (abs(yaw_deg) - settings.yaw_fade_from) / (settings.yaw_fade_to - settings.yaw_fade_from)
-    share = min(max(share, 0.0), 1.0)
-    return 1.0 - share * share * (3.0 - 2.0 * share)
-
-
-def _flow(place: Place, move: NDArray[np.float32] | None, device: torch.device) -> _Flow:
-    points = place.landmarks[: topology.FACE_POINTS].copy()
-    if move is not None:
-        points[:, :2] += move
-    square = points * np.array([place.aspect, 1.0, 1.0], np.float32)
-    edge = _edge_distance()
-    values = np.concatenate([topology.uv(), facing(square)[:, None]], 1)
-    ringed = with_ring(np.concatenate([points, values], 1))
-    ring_edge = np.full(len(ringed) - len(points), _OUTSIDE, np.float32)
-    ring_move = np.zeros((len(ringed), 2), np.float32)
-    if move is not None:
-        ring_move[: len(move)] = move
-        ring_move[len(move) :] = move[list(topology.FACE_OVAL)]
-    table = np.concatenate([ringed[:, 3:], np.concatenate([edge, ring_edge])[:, None], ring_move], 1)
-    fields, inside = draw(
-        torch.from_numpy(np.ascontiguousarray(ringed[:, :3])).to(device),
-        _triangles(device),
-        torch.from_numpy(table).to(device),
-        place.height,
-        place.width,
-        place.step,
-    )
-    fields = spill(fields, inside)
-    face = inside & (fields[3] > 0)
-    # uncovered samples lie outside whatever their neighbours say
-    edge_field = torch.where(inside, fields[3], _OUTSIDE)
-    return _Flow(fields[:2], uv_grid(fields[0], fields[1]), edge_field, fields[2], fields[4:6], face.to(fields.dtype))
-
-
-@cache
-def _triangles(device: torch.device) -> torch.Tensor:
-    return torch.tensor(ring_triangles(), dtype=torch.int64, device=device)
-
-
-@cache
-def _edge_distance() -> NDArray[np.float32]:
-    """(468,) distance of each point to the outline of the canonical face in space, face widths. Taken there and not in
-    the picture, where the far side of a turned head folds behind its cheek.
-    """
-    points = topology.canonical()
-    start = points[list(topology.FACE_OVAL)]
-    side = np.roll(start, -1, 0) - start
-    apart = points[:, None] - start[None]
-    along = (apart * side).sum(-1) / np.maximum((side * side).sum(-1), 1e-9)
-    nearest = apart - np.clip(along, 0.0, 1.0)[..., None] * side
-    return np.asarray(np.sqrt((nearest * nearest).sum(-1)).min(1), np.float32)
-
-
 def _core(
-    flow: _Flow, masks: dict[str, torch.Tensor], settings: SwapSettings, place: Place, mouth: float
+    flow: Flow, masks: dict[str, torch.Tensor], settings: SwapSettings, place: Place, mouth: float
 ) -> torch.Tensor:
     """Coarse matte: soft edge inside the oval, what the texture knows, what faces the viewer, what is kept (`mouth`
     of the inner mouth).
@@ -246,7 +158,7 @@ def _core(
     sigma = max(_SILHOUETTE * place.face_px / place.step, 0.7)
     silhouette = smoothstep(0.5, 0.95, mean_around(flow.inside[None], sigma, place.aspect)[0])
     core = smoothstep(begin, begin + soft, flow.edge) * smoothstep(*_SEEN, flow.seen) * silhouette * masks["coverage"]
-    core = core * _joined(flow.uv, place.step / place.face_px)
+    core = core * joined(flow.uv, place.step / place.face_px)
     if settings.keep_eyes:
         core = core * (1.0 - masks["eyes"])
     if mouth > 0.0:
@@ -254,36 +166,9 @@ def _core(
     return core
 
 
-def _joined(uv: torch.Tensor, size: float) -> torch.Tensor:
-    """1 where neighbouring samples lie on neighbouring skin, 0 where one part of the face hides another (the nose a
-    cheek): between those, enlarging would invent a place in the texture.
-
-    Args:
-        uv: (2, rows, columns).
-        size: of a sample, face widths.
-    """
-    jump = uv.new_zeros(uv.shape[1:])
-    down, across = (uv[:, 1:] - uv[:, :-1]).abs().sum(0), (uv[..., 1:] - uv[..., :-1]).abs().sum(0)
-    for side in (jump[1:], jump[:-1]):
-        torch.maximum(side, down, out=side)
-    for side in (jump[:, 1:], jump[:, :-1]):
-        torch.maximum(side, across, out=side)
-    return 1.0 - smoothstep(*_JUMP, jump / size)
-
-
-def _occluder(crop: FaceCrop, place: Place, flow: _Flow, coarse_view: torch.Tensor) -> torch.Tensor:
-    if not crop.settings.occluders:
-        return torch.zeros_like(flow.edge)
-    cover = crop.cover
-    if cover is None:
-        square = place.landmarks[: topology.FACE_POINTS] * np.array([place.aspect, 1.0, 1.0], np.float32)
-        cover = cover_in_crop(coarse_view, place.landmarks, facing(square), crop.appearance, place.step)
-    return cover_at(cover, flow.at).mul_(flow.drawn)
-
-
 def _mapped(
     place: Place,
-    flow: _Flow,
+    flow: Flow,
     core: torch.Tensor,
     lines: torch.Tensor | None,
     view: torch.Tensor,
@@ -305,7 +190,7 @@ def _mapped(
         torch.mul(u.clamp_(0.0, 1.0), drawn, out=st[0, rows])
         torch.mul(v.neg_().add_(1.0).clamp_(0.0, 1.0), drawn, out=st[1, rows])
         if lines is not None:
-            near = smoothstep(0.5 * _OUTSIDE, 0.0, edge)
+            near = smoothstep(0.5 * OUTSIDE, 0.0, edge)
             blocked[rows] = along_lines(enlarge.strip(lines, place.step, rows), view[:, rows]).mul_(near)
     return source
 
