@@ -40,11 +40,11 @@ def scrfd(seed: int = 0, width: float = 1.0, score_bias: float = -3.0) -> bytes:
     for level, (stride, feature) in enumerate(zip(STRIDES, _pyramid(g, stages[1:], wide[1:], inside), strict=True)):
         y, into = feature, inside
         for _ in range(3):
-            y, into = g.relu(g.batch_norm(g.conv(y, (into, tower)), tower)), tower
+            y, into = g.relu(g.instance_norm(g.conv(y, (into, tower)), tower)), tower
         for kind, length in enumerate((1, 4, 10)):
             # A box reaches out to all sides of its anchor; points lie anywhere near it.
             bias = (score_bias, 2.5, 0.0)[kind]
-            gain = (2.0, 0.3, 0.5)[kind]
+            gain = (1.4, 0.5, 0.7)[kind]
             head = g.conv(y, (tower, 2 * length), bias=bias, gain=gain)
             # Distances from the anchor to the box's sides are positive.
             rows = g.node("Transpose", [g.relu(head) if kind == 1 else head], perm=[0, 2, 3, 1])
@@ -84,7 +84,7 @@ def _strided(g: RandomGraph, picture: str, counts: tuple[int, int, int]) -> list
     features, into = [], counts[0]
     for step, count in enumerate((counts[0], *counts)):
         x = g.relu(g.conv(x, (into, count), stride=2))
-        x = g.relu(g.conv(x, (count, count)))
+        x = g.relu(g.instance_norm(g.conv(x, (count, count)), count))
         into = count
         if step:
             features.append(x)

@@ -76,6 +76,11 @@ class RandomGraph(GraphBuilder):
         fixed = [np.zeros(channels), np.ones(channels)]
         return self.node("BatchNormalization", [value, *(self.floats(one) for one in drawn + fixed)], **attributes)
 
+    def instance_norm(self, value: str, channels: int) -> str:
+        """Zero mean and deviation 1, channel by channel of each picture: scores and boxes stay in a sane range."""
+        fixed = [self.floats(np.ones(channels)), self.floats(np.zeros(channels))]
+        return self.node("InstanceNormalization", [value, *fixed], epsilon=1e-5)
+
     def prelu(self, value: str, channels: int) -> str:
         """Slope 1/4 below zero, channel by channel."""
         return self.node("PRelu", [value, self.floats(np.full((channels, 1, 1), 0.25, np.float32))])

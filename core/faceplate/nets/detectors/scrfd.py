@@ -62,7 +62,7 @@ class Scrfd:
             reach = outputs[f"box_{stride}"] * stride
             boxes.append(torch.cat([at - reach[..., :2], at + reach[..., 2:]], -1))
             scores.append(outputs[f"score_{stride}"][..., 0])
-            points.append(at[:, None] + outputs[f"points_{stride}"].unflatten(-1, (5, 2)) * stride)
+            points.append(at[:, None] + outputs[f"points_{stride}"].reshape(*reach.shape[:2], 5, 2) * stride)
         return choose(torch.cat(boxes, 1), torch.cat(scores, 1), torch.cat(points, 1), fit, threshold, overlap)
 
     def detect(

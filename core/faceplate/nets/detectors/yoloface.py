@@ -38,7 +38,7 @@ class YoloFace:
         rows = outputs["faces"].transpose(1, 2)
         centre, half = rows[..., :2], rows[..., 2:4] / 2
         boxes = torch.cat([centre - half, centre + half], -1)
-        points = rows[..., 5:].unflatten(-1, (5, 3))[..., :2]
+        points = rows[..., 5:].reshape(*rows.shape[:2], 5, 3)[..., :2]
         return choose(boxes, rows[..., 4], points, Fit.into(size, self._net.card.size), threshold, overlap)
 
     def detect(self, pictures: torch.Tensor, *, threshold: float = 0.5, overlap: float = 0.4) -> list[Faces]:

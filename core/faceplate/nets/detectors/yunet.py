@@ -46,7 +46,7 @@ class YuNet:
             boxes.append(torch.cat([centre - half, centre + half], -1))
             both = outputs[f"cls_{stride}"].clamp(0, 1) * outputs[f"obj_{stride}"].clamp(0, 1)
             scores.append(both[..., 0].sqrt())
-            points.append(at[:, None] + outputs[f"kps_{stride}"].unflatten(-1, (5, 2)) * stride)
+            points.append(at[:, None] + outputs[f"kps_{stride}"].reshape(*found.shape[:2], 5, 2) * stride)
         return choose(torch.cat(boxes, 1), torch.cat(scores, 1), torch.cat(points, 1), fit, threshold, overlap)
 
     def detect(self, pictures: torch.Tensor, *, threshold: float = 0.5, overlap: float = 0.4) -> list[Faces]:

@@ -39,7 +39,8 @@ class Points106:
 
     def post(self, outputs: Tensors) -> torch.Tensor:
         """(N, 106, 2) crop px."""
-        return (outputs["points"].unflatten(1, (-1, 2)) + 1.0) * (self._net.card.size // 2) + 0.5
+        points = outputs["points"]
+        return (points.reshape(len(points), -1, 2) + 1.0) * (self._net.card.size // 2) + 0.5
 
     def measure(self, crops: torch.Tensor) -> torch.Tensor:
         """As `post`, of (N, 3, 192, 192) crops."""
