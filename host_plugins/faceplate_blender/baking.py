@@ -40,7 +40,13 @@ def bake(
     Raises:
         BakeFailed: a frame could not be rendered.
     """
-    copy = bpy.data.scenes[scene].copy()
+    if frames.first < 0:
+        raise BakeFailed(
+            f"strip {strip!r} begins before frame 0, and Blender renders no frames there",
+            found=f"frames {frames}",
+            hint="move the strips to frame 0 or later, or trim this one",
+        )
+    copy = bpy.data.scenes[scene, None].copy()
     name = copy.name
     try:
         _only(api, copy, strip, animated, keep_opacity=why == OPACITY_BAKED)
@@ -50,13 +56,13 @@ def bake(
             _render(api, name, frame, path, strip)
             yield frame
     finally:
-        left = bpy.data.scenes.get(name)
+        left = bpy.data.scenes.get((name, None))
         if left is not None:
             bpy.data.scenes.remove(left)
 
 
 def _render(api: Api, scene: str, frame: int, path: str, strip: str) -> None:
-    copy = bpy.data.scenes.get(scene)
+    copy = bpy.data.scenes.get((scene, None))
     if copy is None:
         raise BakeFailed(f"strip {strip!r} could not be rendered", found="undone meanwhile", hint="apply again")
     # as an animation of one frame: a still of a scene that no window shows would take the frame of the shown one

@@ -193,13 +193,20 @@ class BlenderHost:
     # Within
 
     def _scene(self) -> Any:
-        scene = bpy.data.scenes.get(self.scene_name)
+        # a linked scene may have the same name
+        scene = bpy.data.scenes.get((self.scene_name, None)) or bpy.data.scenes.get(self.scene_name)
         if scene is None:
             raise HostError(f"there is no scene {self.scene_name!r} any more", hint="open the scene and apply again")
         return scene
 
     def _editor(self) -> Any:
-        editor = self._scene().sequence_editor
+        scene = self._scene()
+        if scene.library is not None:
+            raise HostError(
+                f"scene {scene.name!r} is linked from {scene.library.filepath}, which is never changed from here",
+                hint="open that file, or make the scene local",
+            )
+        editor = scene.sequence_editor
         if editor is None:
             raise HostError(f"scene {self.scene_name!r} has no strips", hint="add a movie or image strip first")
         return editor

@@ -4,18 +4,20 @@
 Works on strips that it is given and imports nothing of Blender. What was there before is kept as JSON in a custom
 property of the result, so that it outlives saving and loading:
 
-    source      name of the source
     mute        whether the source was muted
     inputs      [[effect, "input_1", strip], ...]: effects on the source, which now take the result
     moved       [[strip, from, to], ...]: channels of strips above that made room
 
-A strip may carry several results, one version above the other; each knows what was there before it.
+Strips are told by a key in a custom property of theirs, since an artist renames them, and where copies have the same
+key by place; the source by its jobs. A strip may carry several results, one version above the other; each knows what
+was there before it.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import secrets
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -54,7 +56,7 @@ def place(api: Api, editor: Any, source: Any, clip: Clip, result: Result) -> Any
             f"{len(missing)} of {len(files)} files of the result are missing, a strip would show the plate there",
             found=f"no {missing[0]}",
         )
-    space = colours.from_server(result.colour_space, result.interop_id, known_spaces(source))
+    space = colours.from_server(result.colour_space, result.interop_id, known_spaces(editor.id_data))
     if space is None:
         raise PlaceFailed(
             f"Blender has no colour space for the result of {clip.name!r}",
@@ -78,12 +80,12 @@ def place(api: Api, editor: Any, source: Any, clip: Clip, result: Result) -> Any
             raise PlaceFailed(f"Blender put the result of {clip.name!r} elsewhere", found=str(api.visible(strip)))
     except (TypeError, ValueError, RuntimeError, PlaceFailed) as error:
         siblings.remove(strip)
-        _move_back(api, editor, moved)
+        _move_back(api, siblings, moved)
         if isinstance(error, PlaceFailed):
             raise
         raise PlaceFailed(f"Blender refuses the result of {clip.name!r}", found=str(error)) from error
     inputs: list[list[str]] = []
-    before = {"source": source.name, "mute": bool(source.mute), "inputs": inputs, "moved": moved}
+    before = {"mute": bool(source.mute), "inputs": inputs, "moved": [[_key(one), *ways] for one, *ways in moved]}
     if result.covers_clip:
         inputs += _repoint(api, editor, source, strip)
         source.mute = True
@@ -95,27 +97,33 @@ def place(api: Api, editor: Any, source: Any, clip: Clip, result: Result) -> Any
 
 
 def remove(api: Api, editor: Any, result: Any) -> None:
-    """Take a result out and restore what was there before it, as far as the artist has not changed it since."""
+    """Take a result out and restore what was there before it, as far as the artist has not changed it since.
+
+    Raises:
+        PlaceFailed: effects take the result, and there is no source that they could take; nothing was changed.
+    """
     before = json.loads(result[strips.UNDO])
-    job, name = result[strips.JOB], result.name
+    job = result[strips.JOB]
     source = source_of(api, editor, result)
-    later = _later_results(api, editor, source, job)
+    twin = _twin_of(api, editor, source, result)
+    later = [] if twin is not None else _later_results(api, editor, source, job)
     if later:  # a newer version stands over this one: what was there before this one was there before that one
         heirs = json.loads(later[0][strips.UNDO])
         heirs["mute"], heirs["moved"] = before["mute"], heirs["moved"] + before["moved"]
         was = {(effect, slot): strip for effect, slot, strip in before["inputs"]}
         heirs["inputs"] = [
-            [effect, slot, was.get((effect, slot), strip) if strip == name else strip]
+            [effect, slot, was.get((effect, slot), strip) if strip == result.get(strips.KEY) else strip]
             for effect, slot, strip in heirs["inputs"]
         ]
         later[0][strips.UNDO] = json.dumps(heirs)
-    by_name = {strip.name: strip for strip, _ in api.walk(editor)}
-    for effect, slot, strip in before["inputs"]:
-        if effect in by_name and strip in by_name and getattr(by_name[effect], slot, None) == result:
-            _feed(by_name[effect], slot, by_name[strip])
-    api.children(owner_of(api, editor, result)).remove(result)
+    _release_effects(api, editor, result, twin if twin is not None else source, before["inputs"])
+    moved = [(strip, *ways) for key, *ways in before["moved"] if (strip := _keyed(api, editor, key, result))]
+    siblings = api.children(owner_of(api, editor, result))
+    siblings.remove(result)
+    if twin is not None:
+        return
     if not later:
-        _move_back(api, editor, before["moved"])
+        _move_back(api, siblings, moved)
     if source is not None:
         if not later:
             source.mute = before["mute"]
@@ -124,6 +132,28 @@ def remove(api: Api, editor: Any, result: Any) -> None:
             source[strips.JOB] = " ".join(left)
         else:
             del source[strips.JOB]
+    _drop_keys(api, editor)
+
+
+def _release_effects(api: Api, editor: Any, result: Any, heir: Any | None, inputs: Iterable[list[str]]) -> None:
+    """Give effects that take a result what they had before it, or `heir`: Blender would delete them with it."""
+    taking = [
+        (effect, slot)
+        for effect, _ in api.walk(editor)
+        for slot in INPUTS
+        if getattr(effect, slot, None) == result and effect != result
+    ]
+    was = {(key, slot): _keyed(api, editor, strip, result) for key, slot, strip in inputs}
+    fed = [(effect, slot, was.get((effect.get(strips.KEY), slot)) or heir) for effect, slot in taking]
+    place = owner_of(api, editor, result)
+    for effect, _, strip in fed:
+        if strip is None or owner_of(api, editor, strip) != place:
+            raise PlaceFailed(
+                f"the effect {effect.name!r} lies on {result.name!r}, and the strip that this was made of is not there",
+                hint="delete the effect, or give it another input, then remove the result",
+            )
+    for effect, slot, strip in fed:
+        _feed(effect, slot, strip)
 
 
 def owner_of(api: Api, editor: Any, wanted: Any) -> Any:
@@ -133,12 +163,57 @@ def owner_of(api: Api, editor: Any, wanted: Any) -> Any:
 
 def source_of(api: Api, editor: Any, result: Any) -> Any | None:
     """The strip that a result is of, also when it was renamed since; None where it is gone."""
-    tagged = {
-        strip.name: strip
+    tagged = [
+        strip for strip, _ in api.walk(editor) if not strips.is_result(strip) and result[strips.JOB] in jobs_of(strip)
+    ]
+    return _nearest(api, editor, tagged, result)
+
+
+def _nearest(api: Api, editor: Any, found: list[Any], to: Any) -> Any | None:
+    """Of a strip and its copies, which carry the same properties, the one at another strip; None of none."""
+    if len(found) < 2:
+        return found[0] if found else None
+    owners = {strip.name: getattr(owner, "name", "") for strip, owner in api.walk(editor)}
+    first, last = api.visible(to)
+
+    def far(strip: Any) -> tuple[bool, int, int]:
+        start, end = api.visible(strip)
+        away = abs(start - first) + abs(end - last)
+        return owners[strip.name] != owners[to.name], away, abs(strip.channel - to.channel)
+
+    return min(found, key=far)
+
+
+def _key(strip: Any) -> str:
+    """What a strip is called in UNDO, whatever the artist calls it."""
+    if strips.KEY not in strip:
+        strip[strips.KEY] = secrets.token_hex(6)
+    return str(strip[strips.KEY])
+
+
+def _keyed(api: Api, editor: Any, key: str, near: Any) -> Any | None:
+    """The strip of a key, None where it is gone."""
+    return _nearest(api, editor, [strip for strip, _ in api.walk(editor) if strip.get(strips.KEY) == key], near)
+
+
+def _drop_keys(api: Api, editor: Any) -> None:
+    """Take away keys that no result needs any more."""
+    every = [strip for strip, _ in api.walk(editor)]
+    needed = "".join(str(strip[strips.UNDO]) for strip in every if strips.is_result(strip))
+    for strip in every:
+        if strips.KEY in strip and strip[strips.KEY] not in needed:
+            del strip[strips.KEY]
+
+
+def _twin_of(api: Api, editor: Any, source: Any | None, result: Any) -> Any | None:
+    """Another copy of a result on the same source, None where there is none."""
+    twins = [
+        strip
         for strip, _ in api.walk(editor)
-        if not strips.is_result(strip) and result[strips.JOB] in jobs_of(strip)
-    }
-    return tagged.get(json.loads(result[strips.UNDO])["source"], next(iter(tagged.values()), None))
+        if strips.is_result(strip) and strip != result and strip[strips.JOB] == result[strips.JOB]
+    ]
+    same = [strip for strip in twins if source is not None and source_of(api, editor, strip) == source]
+    return _nearest(api, editor, same, result)
 
 
 def jobs_of(strip: Any) -> list[str]:
@@ -151,16 +226,17 @@ def file_of(pattern: str, frame: int) -> str:
     return str(result_folder.file_of(pattern, frame))
 
 
-def known_spaces(strip: Any) -> frozenset[str]:
-    """Names of all colour spaces that this Blender has."""
-    return frozenset(item.identifier for item in strip.colorspace_settings.bl_rna.properties["name"].enum_items)
+def known_spaces(scene: Any) -> frozenset[str]:
+    """Names of all colour spaces that this Blender has; not every strip has one."""
+    settings = scene.sequencer_colorspace_settings
+    return frozenset(item.identifier for item in settings.bl_rna.properties["name"].enum_items)
 
 
-def make_room(api: Api, siblings: Iterable[Any], source: Any, covered: Span) -> list[list[Any]]:
+def make_room(api: Api, siblings: Iterable[Any], source: Any, covered: Span) -> list[tuple[Any, int, int]]:
     """Free the channel above a strip: what is in the way goes up by one, with what that meets in turn.
 
     Returns:
-        [strip, from, to] of each that moved, in the order in which they go back.
+        (strip, from, to) of each that moved, in the order in which they go back.
 
     Raises:
         PlaceFailed: the topmost channel is taken; nothing was moved.
@@ -179,22 +255,17 @@ def make_room(api: Api, siblings: Iterable[Any], source: Any, covered: Span) -> 
                 moving[strip.name] = strip
                 waiting.append((theirs, channel + 1))
     upwards = sorted(moving.values(), key=lambda strip: strip.channel)
-    moved = [[strip.name, strip.channel, strip.channel + 1] for strip in upwards]
+    moved = [(strip, strip.channel, strip.channel + 1) for strip in upwards]
     for strip in reversed(upwards):
         strip.channel += 1
     return moved
 
 
-def _move_back(api: Api, editor: Any, moved: Iterable[list[Any]]) -> None:
-    by_name = {strip.name: (strip, owner) for strip, owner in api.walk(editor)}
-    for name, came_from, went_to in moved:
-        if name not in by_name or by_name[name][0].channel != went_to:
-            continue  # the artist has moved or renamed it since
-        strip, owner = by_name[name]
+def _move_back(api: Api, siblings: Iterable[Any], moved: Iterable[tuple[Any, int, int]]) -> None:
+    for strip, came_from, went_to in moved:
         span = Span(*api.visible(strip))
-        if not any(
-            other.channel == came_from and Span(*api.visible(other)).meet(span) for other in api.children(owner)
-        ):
+        taken = (other.channel == came_from and Span(*api.visible(other)).meet(span) for other in siblings)
+        if strip.channel == went_to and not any(taken):  # else the artist has moved it since
             strip.channel = came_from
 
 
@@ -248,7 +319,7 @@ def _repoint(api: Api, editor: Any, source: Any, result: Any) -> Iterator[list[s
             taken = getattr(effect, slot, None)
             if taken is not None and taken.name in earlier and effect.name != result.name:
                 _feed(effect, slot, result)
-                yield [effect.name, slot, taken.name]
+                yield [_key(effect), slot, _key(taken)]
 
 
 def _feed(effect: Any, slot: str, strip: Any) -> None:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What the artist sets in the panels, kept in the scene; and the recipe that is made of it."""
 
+import os
 from typing import Any
 
 import bpy
@@ -119,10 +120,17 @@ def recipe_of(settings: Any, keyed: dict[str, tuple[tuple[int, float], ...]]) ->
         keyed: values of the settings that are animated, by timeline frame.
 
     Raises:
-        BadClip: no identity is chosen.
+        BadClip: no identity is chosen, or its path is relative to a file that was never saved.
     """
     if not settings.identity:
         raise BadClip("no identity is chosen", hint="choose an identity file (.fpid) in the Faceplate panel")
+    identity = bpy.path.abspath(settings.identity)
+    if not os.path.isabs(identity):
+        raise BadClip(
+            "the identity's path is relative to a file that was never saved",
+            found=settings.identity,
+            hint="save the .blend file, or choose the identity with its whole path",
+        )
     track: int | str = {"MAIN": "main", "ALL": "all"}.get(settings.track, settings.track_number)
     values = {
         name: ((0, float(getattr(settings, name))),)
@@ -130,7 +138,7 @@ def recipe_of(settings: Any, keyed: dict[str, tuple[tuple[int, float], ...]]) ->
         if name not in keyed and settings.is_property_set(name)
     }
     return Recipe(
-        assignments=(wire.Assignment(bpy.path.abspath(settings.identity), track),),
+        assignments=(wire.Assignment(identity, track),),
         settings={**values, **keyed},
         layers=LAYERS,
         handles=settings.handles,

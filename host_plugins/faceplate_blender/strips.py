@@ -22,6 +22,9 @@ from .shim import Api
 JOB, RECORD, UNDO, BATCH = "faceplate_job", "faceplate_record", "faceplate_before", "faceplate_batch"
 """Custom properties. A result has JOB, RECORD and UNDO (what was there before it), its source JOB; BATCH is a mark."""
 
+KEY = "faceplate_key"
+"""Custom property of strips that UNDO names."""
+
 SETTINGS = "faceplate"
 """The scene's property with what the artist set."""
 
@@ -175,7 +178,7 @@ def clip_id(strip: Any) -> str:
 
 def is_result(strip: Any) -> bool:
     """Whether Faceplate placed this strip."""
-    return RECORD in strip
+    return all(name in strip for name in (JOB, RECORD, UNDO))
 
 
 def is_still(strip: Any) -> bool:

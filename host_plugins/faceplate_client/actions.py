@@ -21,7 +21,16 @@ from pathlib import Path
 
 from . import job_record, wire
 from .clip_job import ClipJob, Plan, first_record, next_record, slate_failures
-from .errors import ActionStopped, BadFrames, ClientError, ConnectionFailed, NoClips, RecordDamaged, TimedOut
+from .errors import (
+    ActionStopped,
+    BadFrames,
+    ClientError,
+    ClipGone,
+    ConnectionFailed,
+    NoClips,
+    RecordDamaged,
+    TimedOut,
+)
 from .frame_maths import Span
 from .host import Clip, Host, HostAbout, Placed, PlaceMode, Progress, Project, Result, Scope, Tag
 from .job_record import JobRecord, Recipe
@@ -116,7 +125,7 @@ def refresh(
     """
     if not results:
         raise NoClips("there is no result to refresh", hint="select a result, or a clip that has one")
-    return _Work(session, manner).run([_Order(one.pattern, placed=one, recipe=recipe) for one in results])
+    return _Work(session, manner).run([_Order(Path(one.pattern).name, placed=one, recipe=recipe) for one in results])
 
 
 def remove(session: Session, results: Sequence[Placed]) -> int:
@@ -300,7 +309,10 @@ class _Work:
 
     def _plan_again(self, order: _Order, placed: Placed, number: int, of: int) -> tuple[Plan, JobRecord]:
         old = job_record.load(placed.tag.record)
-        clip = self.session.ask(lambda host: host.clip(old.clip_id, old.view))
+        if not placed.clip_id:
+            raise ClipGone(f"the clip {old.clip!r} that this result was made of is gone", hint="remove the result")
+        # as the document has it now: an id may be a name, and the record has that of then
+        clip = self.session.ask(lambda host: host.clip(placed.clip_id, old.view))
         timeline = clip.timeline if old.whole else old.timeline.meet(clip.timeline)
         if timeline is None:
             raise BadFrames(
