@@ -15,9 +15,10 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 
 from . import job_record, wire
 from .clip_job import ClipJob, Plan, first_record, next_record, slate_failures
@@ -75,15 +76,43 @@ def process_range(
         BadFrames: the clip has none of the frames.
         RecordDamaged: `into` cannot be read.
     """
-    part = clip.timeline.meet(timeline)
-    if part is None:
-        raise BadFrames(
-            f"clip {clip.name!r} has none of these frames", expected=str(clip.timeline), found=str(timeline)
-        )
-    old = None if into is None else job_record.load(into)
-    work = _Work(session, manner)
-    (outcome,) = work.run([_Order(clip.name, clip=clip, recipe=recipe, part=part, old=old)]).clips
+    old = {} if into is None else {clip.view: into}
+    (outcome,) = process_ranges(session, [clip], timeline, recipe, manner, into=old).clips
     return outcome
+
+
+def process_ranges(
+    session: Session,
+    clips: Sequence[Clip],
+    timeline: Span,
+    recipe: Recipe,
+    manner: Manner | None = None,
+    *,
+    into: Mapping[str, Path] = MappingProxyType({}),
+) -> BatchOutcome:
+    """The same stretch of several views of a clip, in one version; see `process_range`.
+
+    Args:
+        session: of the action.
+        clips: the views.
+        timeline: frames.
+        recipe: what to make.
+        manner: how.
+        into: records of an earlier range, by view.
+
+    Raises:
+        BadFrames, RecordDamaged: as `process_range`.
+    """
+    orders = []
+    for clip in clips:
+        part = clip.timeline.meet(timeline)
+        if part is None:
+            raise BadFrames(
+                f"clip {clip.name!r} has none of these frames", expected=str(clip.timeline), found=str(timeline)
+            )
+        old = job_record.load(into[clip.view]) if clip.view in into else None
+        orders.append(_Order(clip.name, clip=clip, recipe=recipe, part=part, old=old))
+    return _Work(session, manner).run(orders)
 
 
 def batch(session: Session, scope: Scope, recipe: Recipe | None, manner: Manner | None = None) -> BatchOutcome:

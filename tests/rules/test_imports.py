@@ -39,6 +39,8 @@ BLENDER_DATA = {"host.py", "baking.py", "compositor.py", "batch.py", "render_tim
 """Files of faceplate_blender that may use `bpy.data` and `bpy.ops`: few places change the artist's document."""
 BLENDER_FREE = {"shim.py", "colours.py", "strips.py", "placing.py", "nodes.py", "clip_tracks.py", "render_state.py"}
 """Files of faceplate_blender that do without bpy: they work on what they are given."""
+NUKE_FILES = {"host.py"}
+"""Files of faceplate_nuke that may import nuke; the others work on what those give them."""
 LAYERS = (
     "errors",
     "frame face job",
@@ -139,3 +141,9 @@ def test_blenders_data_is_touched_in_few_files() -> None:
             if isinstance(node, ast.Import) and path.name in BLENDER_FREE and node.names[0].name == "bpy":
                 wrong.append(f"{path.relative_to(ROOT)}:{node.lineno} imports bpy")
     assert wrong == []
+
+
+def test_nuke_is_touched_in_one_file() -> None:
+    base = ROOT / "host_plugins" / "faceplate_nuke"
+    users = {path.name for path in sources("faceplate_nuke") for _, name in imports(path, base) if name == "nuke"}
+    assert users == NUKE_FILES

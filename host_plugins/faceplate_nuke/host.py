@@ -1,0 +1,425 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The open script as the actions see it: `faceplate_client.host.Host` for the Faceplate groups of a script.
+
+The only file that imports `nuke`. A group is a clip, one for each view that it does. Everything is called on Nuke's
+main thread and never from a callback of a knob or a render, where Nuke refuses to execute and to edit the graph.
+Groups are looked up by name at every call: a node that was deleted meanwhile raises on any touch.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, NoReturn, cast
+
+import nuke
+
+from faceplate_client.errors import BadClip, BadFrames, CannotDo, ClipGone, HostError, PlaceFailed, RecordDamaged
+from faceplate_client.frame_maths import Span
+from faceplate_client.host import Clip, Feature, HostAbout, Placed, PlaceMode, Progress, Project, Result, Scope
+from faceplate_client.job_record import Recipe, load
+from faceplate_client.slot_header import FrameHeader
+
+from . import colours, graph, knobs, placing, rendering, scratch
+from .api import Meter, Node, Root
+
+GROUP_FILE = Path(__file__).with_name("Faceplate.nk")
+
+
+class NukeHost:
+    """The Faceplate groups of the open script.
+
+    Args:
+        listener: told how far an action is; False from it asks to stop.
+    """
+
+    def __init__(self, listener: Callable[[Progress | None], bool] | None = None) -> None:
+        self.listener = listener
+        self._cancelled = False
+
+    # What there is
+
+    def about(self) -> HostAbout:
+        """Nuke and its version; a terminal has no undo."""
+        features = {Feature.BAKE, Feature.UNDO} if nuke.GUI else {Feature.BAKE}
+        return HostAbout("nuke", nuke.NUKE_VERSION_STRING, frozenset(features), (PlaceMode.NODE,))
+
+    def project(self) -> Project:
+        """The script; see `Host.project`."""
+        around = surroundings()
+        script = script_file()
+        space = colours.working_space(around.colour)
+        if space is None:
+            raise HostError(
+                f"the working space {around.colour.working!r} is not known to the server",
+                found=around.colour.text,
+                hint="set $OCIO for Nuke and for the server, or choose a configuration that comes with Nuke",
+            )
+        first = int(around.root.firstFrame())
+        return Project(
+            id=str(script) if script else "untitled",
+            name=script.stem if script else "untitled",
+            folder=(script.parent if script else Path.home()) / "faceplate",
+            frames=Span(first, max(first, int(around.root.lastFrame()))),
+            fps=around.fps,
+            working_space=space,
+        )
+
+    def clips(self, scope: Scope) -> tuple[Clip, ...]:
+        """The groups that something is wired into, then their views."""
+        around = surroundings()
+        return tuple(
+            graph.clip_of(group, view, around)
+            for group in self._groups()
+            if group.input(0) is not None and (scope is not Scope.SELECTED or bool(group["selected"].value()))
+            for view in graph.views_of(group, around.views)
+        )
+
+    def clip(self, clip_id: str, view: str = "") -> Clip:
+        """The group as it is now; one that was renamed is found by its result. See `Host.clip`."""
+        around = surroundings()
+        group = self._group(clip_id)
+        if view not in graph.views_of(group, around.views):
+            raise ClipGone(f"{clip_id} does not do the view {view or 'of a script with one view'!r} any more")
+        return graph.clip_of(group, view, around)
+
+    def group_names(self) -> list[str]:
+        """Full names of all groups, those without an input too."""
+        return [group.fullName() for group in self._groups()]
+
+    def views(self, clip_id: str) -> tuple[Clip, ...]:
+        """All views that a group does."""
+        return tuple(self.clip(clip_id, view) for view in graph.views_of(self._group(clip_id), surroundings().views))
+
+    def recipe(self, clip_id: str, frames: Span) -> Recipe:
+        """What the artist set, sampled over `frames` where it is animated.
+
+        Raises:
+            ClipGone: the group is gone.
+            BadClip: no identity is chosen.
+        """
+        return knobs.recipe_of(self._group(clip_id), frames)
+
+    def handles(self, clip_id: str) -> int:
+        """Frames more at either end."""
+        return knobs.number(self._group(clip_id), knobs.HANDLES)
+
+    def renders_input(self, clip_id: str) -> bool:
+        """Whether the artist wants the input rendered by Nuke in any case."""
+        return bool(self._group(clip_id)[knobs.RENDER_INPUT].value())
+
+    def results(self, job: str | None = None) -> tuple[Placed, ...]:
+        """Groups that read a result, by view."""
+        return tuple(
+            placing.placed_of(group, view, one)
+            for group in self._groups()
+            for view, one in sorted(knobs.results_of(group).items())
+            if job in (None, one["job"])
+        )
+
+    def folder(self, clip_id: str) -> Path | None:
+        """The cache folder that the artist chose, None for the script's.
+
+        Raises:
+            BadClip: it is no absolute path.
+        """
+        said = knobs.text(self._group(clip_id), knobs.FOLDER)
+        if said and not os.path.isabs(said):
+            raise BadClip("the cache folder has to be a full path", found=said, hint="or leave it empty")
+        return Path(said) if said else None
+
+    def bakes(self, clip: Clip, results: Path) -> Path:
+        """Where to render a clip for the server: in memory where that has room."""
+        group = self._group(clip.id)
+        width, height = clip.size
+        source = group.input(0)
+        if source is not None and str(group[knobs.WINDOW].value()) == knobs.KEEP:
+            box = cast(Any, source).bbox()
+            width, height = max(width, int(box.w())), max(height, int(box.h()))
+        deep = 2 if str(group[knobs.DEPTH].value()) == "half" else 4
+        return scratch.bakes_folder((width, height), len(clip.timeline), deep, results)
+
+    def state(self, clip_id: str) -> str:
+        """The state of a group in words."""
+        return graph.state_of(self._group(clip_id), surroundings())
+
+    # What is changed
+
+    def bake(self, clip: Clip, frames: Span, pattern: str) -> Generator[int, None, None]:
+        """Render the input of the group; see `Host.bake`."""
+        group = self._group(clip.id)
+        root = surroundings().root
+
+        def execute(node: Node, first: int, last: int, step: int, views: list[str]) -> None:
+            if views:
+                nuke.execute(cast(nuke.Node, node), first, last, step, views)
+            else:
+                nuke.execute(cast(nuke.Node, node), first, last, step)
+
+        yield from rendering.render(group, root, clip.view, frames, pattern, execute, unrecorded, self._stop)
+
+    def _stop(self) -> None:
+        self._cancelled = True
+
+    def place(self, clip: Clip, result: Result) -> Placed:
+        """Files into the group; see `Host.place`."""
+        group, around = self._group(clip.id), surroundings()
+        try:
+            placed = placing.place(
+                group,
+                clip,
+                result,
+                working=colours.working_space(around.colour) or "",
+                made=graph.fingerprint(group, clip.view, around),
+                failed=_failed(result.tag.record),
+                constant=nuke.CONSTANT,
+            )
+            group[knobs.COLOUR].setValue(around.colour.text)
+            group[knobs.STATE].setValue(graph.state_of(group, around))
+        except (RuntimeError, ValueError, NameError, TypeError) as error:
+            raise PlaceFailed(f"Nuke did not take the result of {clip.name!r}", found=str(error)) from error
+        return placed
+
+    def reload(self, placed: Placed) -> None:
+        """Read files that were written anew; they were made from what the group is now."""
+        group, around = self._group(placed.clip_id), surroundings()
+        results = knobs.results_of(group)
+        one = results[placed.view]
+        one["made"] = graph.fingerprint(group, placed.view, around)
+        one["failed"] = _failed(placed.tag.record)
+        knobs.set_results(group, results)
+        group[knobs.STATE].setValue(graph.state_of(group, around))
+        self.read_again(placed.clip_id)
+
+    def read_again(self, clip_id: str) -> None:
+        """Drop what Nuke keeps of the result's files."""
+        placing.inside(self._group(clip_id), "Result")["reload"].execute()
+
+    def remove(self, placed: Placed) -> None:
+        """Take a result out; see `Host.remove`."""
+        try:
+            group = self._group(placed.clip_id)
+        except ClipGone as error:
+            raise PlaceFailed(f"the group {placed.clip_id} is not in the script any more") from error
+        placing.remove(group, placed.view)
+        group[knobs.STATE].setValue(graph.state_of(group, surroundings()))
+        if not knobs.results_of(group):
+            group[knobs.COLOUR].setValue("")
+
+    def set_state(self, clip_id: str, words: str) -> None:
+        """Show how a group is in its label; no step of undo. Nothing happens where it is gone."""
+        with suppress(ClipGone), unrecorded():
+            group = self._group(clip_id)
+            group[knobs.STATE].setValue(words)
+            group.redraw()
+
+    @contextmanager
+    def undo_step(self, name: str) -> Iterator[None]:
+        """One step of Nuke's undo."""
+        nuke.Undo.begin(name)
+        try:
+            yield
+        finally:
+            nuke.Undo.end()
+
+    def show(self, progress: Progress | None) -> bool:
+        """Pass on to who waits; False where the artist stopped that or Nuke's own meter."""
+        going = True if self.listener is None else self.listener(progress)
+        cancelled, self._cancelled = self._cancelled, False
+        return going and not cancelled
+
+    # What Nuke's Python cannot do: no script reaches the pixels of a node
+
+    def layout(self, clip: Clip) -> FrameHeader:
+        """Not a feature."""
+        _no_pixels(clip)
+
+    def read_pixels(self, clip: Clip, into: memoryview) -> None:
+        """Not a feature."""
+        _no_pixels(clip)
+
+    def result_layout(self, clip: Clip) -> FrameHeader:
+        """Not a feature."""
+        _no_pixels(clip)
+
+    def show_pixels(self, clip: Clip, header: FrameHeader, pixels: memoryview) -> None:
+        """Not a feature."""
+        _no_pixels(clip)
+
+    # Within
+
+    def _groups(self) -> list[Node]:
+        return list(graph.groups(surroundings().root))
+
+    def _group(self, clip_id: str) -> Node:
+        found = nuke.toNode(clip_id)
+        if found is not None and knobs.is_ours(cast(Node, found)):
+            return cast(Node, found)
+        held = [
+            group for group in self._groups() if any(r["clip"] == clip_id for r in knobs.results_of(group).values())
+        ]
+        if len(held) == 1:
+            return held[0]
+        raise ClipGone(f"there is no Faceplate group {clip_id!r} in the script")
+
+
+# Nuke itself
+
+
+def surroundings() -> graph.Surroundings:
+    """The open script."""
+    root = cast(Root, nuke.root())
+    return graph.Surroundings(
+        root=root,
+        fps=float(root["fps"].value()),
+        colour=_management(root),
+        views=tuple(nuke.views()),
+        script_flags=nuke.WRITE_NON_DEFAULT_ONLY | nuke.TO_SCRIPT,
+    )
+
+
+def _management(root: Root) -> colours.Management:
+    studio = os.environ.get("OCIO", "")
+    ocio = str(root["colorManagement"].value()) == "OCIO"
+    config = studio or str(root["OCIO_config"].value())
+    if config == "custom":
+        config = str(root["customOCIOConfigPath"].evaluate() or "custom")
+    return colours.Management(ocio, config, bool(studio), str(root["workingSpaceLUT"].value()))
+
+
+def script_file() -> Path | None:
+    """The script's file, None where it was never saved: Nuke raises then, or says Root."""
+    try:
+        name = nuke.scriptName()
+    except RuntimeError:
+        return None
+    return Path(name) if name and os.path.isabs(name) else None
+
+
+@contextmanager
+def unrecorded() -> Iterator[None]:
+    """What is changed within and changed back is nothing that an artist would undo."""
+    nuke.Undo.disable()
+    try:
+        yield
+    finally:
+        nuke.Undo.enable()
+
+
+def has_window() -> bool:
+    """Whether somebody looks: not in a terminal, nor on a farm."""
+    return bool(nuke.GUI)
+
+
+def say(text: str) -> None:
+    """Tell the artist: a window, or a line where there is none."""
+    if nuke.GUI:
+        nuke.message(text)
+    else:
+        nuke.tprint(text)
+
+
+def asked(question: str) -> bool:
+    """The artist's answer; no where nobody is there."""
+    return bool(nuke.GUI and nuke.ask(question))
+
+
+def current_frame() -> int:
+    """The frame that the viewer stands at."""
+    return int(nuke.frame())
+
+
+def meter(title: str) -> Meter:
+    """Nuke's progress window; it goes when the object goes. For a thread of its own."""
+    return cast(Meter, nuke.ProgressTask(title))
+
+
+def later(call: Callable[[], Any]) -> None:
+    """Have the main thread do it when it is free; returns at once. From other threads only."""
+    nuke.executeInMainThread(call)
+
+
+def on_close(call: Callable[[], Any]) -> None:
+    """Before a script is closed or Nuke ends."""
+    nuke.addOnScriptClose(call)
+
+
+def open_script(path: Path) -> None:
+    """Open a script in a terminal.
+
+    Raises:
+        HostError: Nuke cannot.
+    """
+    try:
+        nuke.scriptOpen(str(path))
+    except RuntimeError as error:
+        raise HostError(
+            f"Nuke cannot open {path}", found=str(error).strip(), hint="open it in Nuke and save"
+        ) from error
+
+
+def save_script(path: Path) -> None:
+    """Save the open script, over a file of that name too.
+
+    Raises:
+        HostError: Nuke cannot.
+    """
+    try:
+        nuke.scriptSaveAs(str(path), 1)
+    except RuntimeError as error:
+        raise HostError(f"Nuke cannot save {path}", found=str(error).strip(), hint="give another file") from error
+
+
+def raw_arguments() -> list[str]:
+    """All words of the command line: `sys.argv` lacks a frame range at its end, which Nuke takes for its own."""
+    return [str(word) for word in nuke.rawArgs]
+
+
+def add_group() -> str:
+    """A new group behind the selected node, as one step of undo; its name.
+
+    Raises:
+        HostError: Nuke did not take the text.
+    """
+    nuke.Undo.begin("Faceplate")
+    try:
+        nuke.nodePaste(str(GROUP_FILE))
+        # what it returns is None in some versions; the new nodes are the selected ones
+        new = [cast(Node, node) for node in nuke.selectedNodes() if knobs.is_ours(cast(Node, node))]
+        if len(new) != 1:
+            raise HostError("Nuke made no Faceplate group", found=f"{len(new)} groups", hint=f"paste {GROUP_FILE}")
+        placing.wire(new[0])
+        return new[0].fullName()
+    except RuntimeError as error:
+        raise HostError("Nuke made no Faceplate group", found=str(error).strip()) from error
+    finally:
+        nuke.Undo.end()
+
+
+def add_menus(entries: Sequence[tuple[str, str, Callable[[], Any]]]) -> None:
+    """Entries of menus: (menu, path, call); "Nodes" entries come up with Tab."""
+    for menu, path, call in entries:
+        nuke.menu(menu).addCommand(path, call)
+
+
+def add_label(label: Callable[[], str | None]) -> None:
+    """Have groups labelled by a function; None from it leaves a node to the others."""
+    nuke.addAutolabel(label, nodeClass="Group")
+
+
+def labelled() -> Node:
+    """The node that a label is wanted for."""
+    return cast(Node, nuke.thisNode())
+
+
+def _failed(record: str) -> int:
+    try:
+        return len(load(record).failed)
+    except (RecordDamaged, BadFrames):
+        return 0
+
+
+def _no_pixels(clip: Clip) -> NoReturn:
+    raise CannotDo(f"Nuke's Python cannot reach the pixels of {clip.name!r}", hint="process the frame instead")

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Render a group's input through its inner Write, one frame a step, and leave the script as it was.
+
+Works on nodes that it is given; `execute` is `nuke.execute`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Generator, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any
+
+from faceplate_client.errors import BakeFailed
+from faceplate_client.frame_maths import Span
+from faceplate_client.result_folder import file_of, is_whole
+
+from . import knobs
+from .api import Knob, Node
+from .placing import bound, inside, nuke_path
+
+WRITE = {
+    "file_type": "exr",
+    "raw": True,
+    "compression": "Zip (1 scanline)",
+    "metadata": "all metadata",
+    "channels": "all",
+    "autocrop": False,
+    "create_directories": True,
+}
+"""The inner Write: everything that the graph has, as it is. The file type comes first, since the others hang on it."""
+BUSY, CANCELLED = "already executing", "cancel"
+
+
+def render(
+    group: Node,
+    root: Node,
+    view: str,
+    frames: Span,
+    pattern: str,
+    execute: Callable[[Node, int, int, int, list[str]], Any],
+    unrecorded: Callable[[], AbstractContextManager[None]],
+    cancelled: Callable[[], None],
+) -> Generator[int, None, None]:
+    """Render timeline `frames` to `pattern`, file number = frame.
+
+    Yields each frame when its file is whole. Between two frames the script is untouched, so that it may be saved.
+
+    Args:
+        group: whose input.
+        root: of the script: proxy mode is off during a write, since a Write renders at the scale that is on.
+        view: one of several, "" for the only one.
+        frames: both ends included, as Nuke has them.
+        pattern: absolute, with "####".
+        execute: `nuke.execute`.
+        unrecorded: what is done within is no step of undo.
+        cancelled: called when the artist stopped Nuke's own meter; the action hears of it before its next step.
+
+    Raises:
+        BakeFailed: Nuke is at work, or could not render the frame.
+    """
+    for frame in frames:
+        file = file_of(pattern, frame)
+        try:
+            with unrecorded(), _ready(group, root, pattern) as write:
+                execute(write, frame, frame, 1, [view] if view else [])
+        except (RuntimeError, ValueError, NameError) as error:
+            if CANCELLED in f"{type(error).__name__} {error}".lower():
+                file.unlink(missing_ok=True)
+                cancelled()
+                yield frame
+                continue
+            raise _failed(group, frame, error) from error
+        if not is_whole(file):
+            raise BakeFailed(f"frame {frame} of {group.fullName()} was not written", found=f"no file {file}")
+        yield frame
+
+
+def _failed(group: Node, frame: int, error: Exception) -> BakeFailed:
+    hint = None
+    if BUSY in str(error).lower():
+        hint = "Nuke is rendering or playing: stop that, then process again; what is done is kept"
+    return BakeFailed(
+        f"Nuke could not render frame {frame} of {group.fullName()}",
+        found=str(error).strip() or type(error).__name__,
+        hint=hint or "see the error on the nodes above the group",
+    )
+
+
+@contextmanager
+def _ready(group: Node, root: Node, pattern: str) -> Iterator[Node]:
+    """The Write switched on and proxy mode off; everything as it was afterwards, whatever happened."""
+    write, crop = inside(group, "Render"), inside(group, "Bound")
+    os.makedirs(Path(pattern).parent, exist_ok=True)
+    changed: list[tuple[Knob, Any]] = []
+
+    def put(node: Node, name: str, value: Any) -> None:
+        """Where this Nuke has the knob, and only where it says something else."""
+        knob = node.knob(name)
+        if knob is not None and knob.value() != value:
+            changed.append((knob, knob.value()))
+            knob.setValue(value)
+
+    box, was_off = list(crop["box"].value()), bool(crop["disable"].value())
+    try:
+        put(root, "proxy", False)
+        bound(group, "Bound")
+        for name, value in WRITE.items():
+            put(write, name, value)
+        put(write, "datatype", knobs.DEPTHS[str(group[knobs.DEPTH].value())])
+        put(write, "noprefix", True)
+        put(write, "file", nuke_path(pattern))
+        put(write, "disable", False)
+        yield write
+    finally:
+        for knob, before in reversed(changed):
+            knob.setValue(before)
+        crop["disable"].setValue(was_off)
+        if list(crop["box"].value()) != box:
+            for index, side in enumerate(box):
+                crop["box"].setValue(float(side), index)
