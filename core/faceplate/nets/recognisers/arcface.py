@@ -6,7 +6,7 @@ import torch
 from torch.nn import functional
 
 from ...errors import ModelError
-from ..base import TensorNet, Tensors, need_kind, picture_in
+from ..base import TensorNet, Tensors, need_kind, picture_in, torch_device
 from ..templates import place
 
 
@@ -28,6 +28,11 @@ class ArcFace:
     def space(self) -> str:
         """The name of the space its vectors lie in."""
         return self._net.card.embedding
+
+    @property
+    def device(self) -> torch.device:
+        """Where its tensors lie."""
+        return torch_device(self._net)
 
     @property
     def size(self) -> int:
