@@ -64,7 +64,8 @@ def leave_one_runtime(python: Path, wanted: str) -> None:
 
 def install(python: Path, *, tests: bool, gpu: bool) -> None:
     """Install Faceplate in editable form from this clone."""
-    pip(python, "install", "--quiet", "-c", str(CONSTRAINTS), "-e", f"{ROOT}[dev]" if tests else str(ROOT))
+    extra = "dev" if tests else "timelines"
+    pip(python, "install", "--quiet", "-c", str(CONSTRAINTS), "-e", f"{ROOT}[{extra}]")
     if gpu:
         leave_one_runtime(python, "onnxruntime-gpu")
         pip(python, "install", "--quiet", "-c", str(CONSTRAINTS), "onnxruntime-gpu")

@@ -118,7 +118,7 @@ def without_number(name: str) -> str:
     """A file name without its placeholder."""
     if not is_pattern(name):
         return name
-    before, _, after = _split(name)
+    before, _, after = split_pattern(name)
     return before + after
 
 
@@ -130,7 +130,7 @@ def output_path(pattern: str, frame: int) -> Path:
     """
     if not is_pattern(pattern):
         return Path(pattern)
-    before, width, after = _split(os.path.basename(pattern))
+    before, width, after = split_pattern(os.path.basename(pattern))
     return Path(os.path.dirname(pattern)) / f"{before}{frame:0{width}d}{after}"
 
 
@@ -160,8 +160,12 @@ def open_sequence(pattern: str | os.PathLike[str]) -> ImageSequence:
     )
 
 
-def _split(name: str) -> tuple[str, int, str]:
-    """(text before the number, digits, text after)."""
+def split_pattern(name: str) -> tuple[str, int, str]:
+    """(text before the number, digits, text after) of a file name with one placeholder.
+
+    Raises:
+        SequenceError: none, or several.
+    """
     found = list(_PLACEHOLDER.finditer(name))
     if len(found) > 1:
         found = list(_ALONE.finditer(name)) or found
@@ -183,7 +187,7 @@ def _split(name: str) -> tuple[str, int, str]:
 
 def _match(pattern: str) -> ImageSequence:
     folder = Path(os.path.dirname(pattern) or ".")
-    before, width, after = _split(os.path.basename(pattern))
+    before, width, after = split_pattern(os.path.basename(pattern))
     files = {}
     for name in _listing(folder):
         middle = name[len(before) : len(name) - len(after)]

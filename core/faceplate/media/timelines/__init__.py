@@ -1,0 +1,1 @@
+"""Edited timelines: which frames of which media they show, and the same timelines with other media in place."""
