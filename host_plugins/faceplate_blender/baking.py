@@ -15,6 +15,7 @@ import bpy
 from faceplate_client.errors import BakeFailed
 from faceplate_client.frame_maths import Span
 
+from . import elements
 from .placing import file_of
 from .shim import Api
 from .strips import OPACITY_BAKED
@@ -53,12 +54,24 @@ def bake(
         _settings(api, copy)
         for frame in frames:
             path = file_of(pattern, frame)
+            _check_media(api, name, strip, frame)
             _render(api, name, frame, path, strip)
             yield frame
     finally:
         left = bpy.data.scenes.get((name, None))
         if left is not None:
             bpy.data.scenes.remove(left)
+
+
+def _check_media(api: Api, scene: str, wanted: str, frame: int) -> None:
+    """A file that is not there would be rendered as a plain picture, and that taken for the plate."""
+    copy = bpy.data.scenes.get((scene, None))
+    found = [] if copy is None else [one for one, _ in api.walk(copy.sequence_editor) if one.name == wanted]
+    for strip in found:
+        for path in elements.missing(api, strip, frame, lambda path: bpy.path.abspath(path, library=copy.library)):
+            raise BakeFailed(
+                f"strip {wanted!r} lacks a file in frame {frame}", found=f"no {path}", hint="put it there, or relink it"
+            )
 
 
 def _render(api: Api, scene: str, frame: int, path: str, strip: str) -> None:

@@ -26,7 +26,7 @@ from faceplate_client.errors import FramesMissing, PlaceFailed
 from faceplate_client.frame_maths import Span
 from faceplate_client.host import Clip, Result
 
-from . import colours, strips
+from . import colours, elements, strips
 from .shim import Api
 
 CHANNELS = 128
@@ -72,8 +72,7 @@ def place(api: Api, editor: Any, source: Any, clip: Clip, result: Result) -> Any
         name=result.name, filepath=files[0], channel=source.channel + 1, frame_start=result.start
     )
     try:
-        for path in files[1:]:
-            strip.elements.append(os.path.basename(path))
+        elements.append(strip, map(os.path.basename, files[1:]))
         _set_times(api, strip, source, clip, result)
         _set_look(strip, source, space, clip)
         if api.visible(strip) != (covered.first, covered.last) or strip.channel != source.channel + 1:
