@@ -144,6 +144,25 @@ class FaceTexture:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Portrait:
+    """The face of one photo, for engines that look at pictures of the person.
+
+    Attributes:
+        png: 16-bit RGB PNG, sRGB-encoded.
+        white: linear Rec.709 light that its code 65535 stands for, > 0.
+        landmarks: (478, 3) float32, px of the picture.
+        yaw_deg: head turn, as in `Observation`.
+        width_px: of the face in the photo.
+    """
+
+    png: bytes
+    white: float
+    landmarks: Points
+    yaw_deg: float
+    width_px: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Identity:
     """A person to put into plates, as an engine sees it. `identity.file` reads and writes the file and the consent.
 
@@ -153,6 +172,7 @@ class Identity:
         texture: for engines that work on the mesh.
         shape: (468, 3) float32, the person's face in canonical pose and unit width (see `faces.topology.canonical`).
         embeddings: unit vectors by recogniser id, (512,) float32 each; empty where no recogniser was installed.
+        portraits: the photos, in the order given when it was made; `content_hash` knows them by their landmarks.
     """
 
     name: str
@@ -160,3 +180,4 @@ class Identity:
     texture: FaceTexture
     shape: Points
     embeddings: Mapping[str, NDArray[np.float32]]
+    portraits: tuple[Portrait, ...] = ()

@@ -59,6 +59,8 @@ class SwapSettings:
     matte_soften: float = _setting(0.05, 0.0, 0.3, "width of the matte's soft edge, fraction of the face width")
     yaw_fade_from: float = _setting(50.0, 0.0, 90.0, "head turn in degrees at which the change begins to fade")
     yaw_fade_to: float = _setting(75.0, 0.0, 90.0, "head turn in degrees at which the change is gone")
+    boost: float = _setting(0.0, 0.0, 4.0, "neural engines: crops a side for one face, 0 by the face's size")
+    reference_paste: bool = _setting(False, 0, 1, "neural engines: blend as InsightFace does, for comparison")
 
     def __post_init__(self) -> None:
         for spec in dataclasses.fields(self):

@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from .. import __version__
 from ..errors import FaceplateError, IdentityError
-from ..face import MESH_POINTS, FaceTexture, Identity, Points
+from ..face import MESH_POINTS, FaceTexture, Identity, Points, Portrait
 from ..faces.topology import FACE_POINTS
 from ..media.regular import open_regular
 from ..provenance.consent import Consent
@@ -118,6 +118,13 @@ def content_hash(
     return digest.hexdigest()
 
 
+def portraits(photos: Sequence[PhotoRecord]) -> tuple[Portrait, ...]:
+    """The photos as engines see them."""
+    return tuple(
+        Portrait(one.crop_png, one.crop_white, one.landmarks, one.yaw_deg, one.face_width_px) for one in photos
+    )
+
+
 def build_identity(
     name: str,
     texture: FaceTexture,
@@ -141,7 +148,8 @@ def build_identity(
     """
     vectors = MappingProxyType(dict(embeddings or {}))
     digest = content_hash(texture, shape, [photo.landmarks for photo in photos], vectors)
-    made = IdentityFile(Identity(name, digest, texture, shape, vectors), tuple(photos), consent)
+    identity = Identity(name, digest, texture, shape, vectors, portraits(photos))
+    made = IdentityFile(identity, tuple(photos), consent)
     _check(made)
     return made
 
@@ -313,7 +321,12 @@ def _read(parts: PartsReader) -> IdentityFile:
     if "consent.json" in parts:
         consent = Consent.from_json(parts.document("consent.json"))
     identity = Identity(
-        str(document["name"]), str(document["content_hash"]), texture, shape, MappingProxyType(embeddings)
+        str(document["name"]),
+        str(document["content_hash"]),
+        texture,
+        shape,
+        MappingProxyType(embeddings),
+        portraits(photos),
     )
     made = IdentityFile(identity, photos, consent, str(document["made_by"]))
     _check(made)

@@ -8,9 +8,15 @@ import torch
 from torch.nn import functional
 
 
-def gaussian(planes: torch.Tensor, sigma: float) -> torch.Tensor:
-    """Gaussian blur, cut off at 4 sigma, edges mirrored without repeating them; as cv2.GaussianBlur of floats."""
-    reach = max(round(sigma * 8.0 + 1.0) | 1, 3) // 2
+def gaussian(planes: torch.Tensor, sigma: float, reach: int | None = None) -> torch.Tensor:
+    """Gaussian blur, edges mirrored without repeating them; as cv2.GaussianBlur of floats.
+
+    Args:
+        planes: (N, C, h, w).
+        sigma: px.
+        reach: px from the middle at which it is cut off, None for 4 sigma.
+    """
+    reach = max(round(sigma * 8.0 + 1.0) | 1, 3) // 2 if reach is None else reach
     away = torch.arange(-reach, reach + 1, dtype=torch.float64)
     profile = torch.exp(away * away / (-2.0 * sigma * sigma))
     kernel = (profile / profile.sum()).to(planes)

@@ -172,8 +172,9 @@ def corners(placement: torch.Tensor, size: int) -> torch.Tensor:
 
 
 def scale_of(placement: torch.Tensor) -> float:
-    """Crop px a plate px, of one (2, 3) placement that is not on a GPU."""
-    return math.hypot(float(placement[0, 0]), float(placement[1, 0]))
+    """Crop px a plate px, of one (2, 3) placement that is not on a GPU; of pixels that are not square the mean."""
+    (a, b, _), (c, d, _) = placement.tolist()
+    return math.sqrt(abs(a * d - b * c))
 
 
 def cut(picture: torch.Tensor, placement: torch.Tensor, size: int, *, antialias: bool = True) -> torch.Tensor:
@@ -210,6 +211,12 @@ def put_back(crop: torch.Tensor, placement: torch.Tensor, height: int, width: in
     """
     crop, forth, _ = _halved(crop, placement, 1.0 / scale_of(placement))
     return functional.grid_sample(crop[None], _grid(forth, height, width, crop), "bilinear", "border", False)[0]
+
+
+def warp(picture: torch.Tensor, placement: torch.Tensor, height: int, width: int) -> torch.Tensor:
+    """Plain bilinear samples, the edge repeated outside: (C, h, w) to (C, height, width) by a (2, 3) placement."""
+    grid = _grid(inverted(placement), height, width, picture)
+    return functional.grid_sample(picture[None], grid, "bilinear", "border", False)[0]
 
 
 def _halved(picture: torch.Tensor, to_picture: torch.Tensor, scale: float) -> tuple[torch.Tensor, torch.Tensor, float]:

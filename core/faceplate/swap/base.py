@@ -8,13 +8,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import torch
 
 from ..face import Appearance, Cover, Points
 from ..frame import Box
 from ..job import SwapSettings
+
+
+@dataclass(frozen=True, slots=True)
+class ShotSolve:
+    """What an engine settles once for a track, so that no frame goes its own way.
+
+    Attributes:
+        gain: of each channel in linear light, that brings the engine's colour to the plate's.
+        boost: crops a side that a face is cut into, 1 or more.
+        looks: frames that it was taken from.
+    """
+
+    gain: tuple[float, float, float]
+    boost: int
+    looks: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,6 +47,7 @@ class FaceCrop:
         appearance: what this track usually looks like, or None.
         frame: frame number.
         cover: what lies in front of the face, as in `Observation`; None where the crop is all there is to go by.
+        solve: what was settled for the track; None where the crop is all there is to go by.
     """
 
     view: torch.Tensor
@@ -43,6 +59,7 @@ class FaceCrop:
     appearance: Appearance | None
     frame: int
     cover: Cover | None = None
+    solve: ShotSolve | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,14 +72,15 @@ class FaceResult:
         matte_occluder: (h, w) float32 0..1, 1 where something is in front of the face.
         st: (2, h, w) float32, where each pixel lies in the canonical face UV (0..1, v from the bottom as Nuke counts),
             0 outside the face; None when the engine has no mesh.
-        facts: numbers for the report (e.g. "source_px": effective resolution of the source at this size).
+        facts: numbers for the report (e.g. "source_px": effective resolution of the source at this size); a tensor with
+            one value where it is still on the device.
     """
 
     edited: torch.Tensor
     matte_core: torch.Tensor
     matte_occluder: torch.Tensor
     st: torch.Tensor | None
-    facts: Mapping[str, float]
+    facts: Mapping[str, float | torch.Tensor]
 
 
 class Engine(Protocol):
@@ -79,10 +97,23 @@ class Engine(Protocol):
         """Bring an identity (`face.Identity`) to the device; what is returned is handed to `swap`."""
         ...
 
-    def window(self, landmarks: Points, settings: SwapSettings) -> Box:
+    def window(self, landmarks: Points, settings: SwapSettings, pixel_aspect: float = 1.0) -> Box:
         """The plate window that the engine needs for a face with these landmarks (plate px), not yet clipped."""
         ...
 
     def swap(self, crops: Sequence[FaceCrop], prepared: Any) -> list[FaceResult]:
         """Replace the face in each crop. Same crops and identity give the same bytes on the same device."""
+        ...
+
+
+@runtime_checkable
+class ShotEngine(Engine, Protocol):
+    """An engine that settles something once for a track before its first frame is made."""
+
+    def look(self, crop: FaceCrop, prepared: Any) -> Any:
+        """What one frame of the track says; `solve` takes it."""
+        ...
+
+    def solve(self, looks: Sequence[Any]) -> ShotSolve:
+        """What holds for the track, whatever the order of `looks`."""
         ...

@@ -53,7 +53,7 @@ class MeshEngine:
         """
         return prepare(identity, self._device)
 
-    def window(self, landmarks: Points, settings: SwapSettings) -> Box:
+    def window(self, landmarks: Points, settings: SwapSettings, pixel_aspect: float = 1.0) -> Box:
         """The bounds of the face and a little more, plate px; a lot more where `shape` moves the plate. The matte ends
         inside.
         """

@@ -1,0 +1,1 @@
+"""The neural engine: swappers, restorers, mattes and editors that a user brings, chained over one crop."""

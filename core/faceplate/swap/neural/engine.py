@@ -1,0 +1,277 @@
+"""The neural engine: a swapper's picture in the plate's light, grain and shape of the face.
+
+All faces that are given together go through each net in one batch, whatever frame they are of. Between nets everything
+stays on the device; what the host needs to know beforehand (where a face is, how finely it is cut) follows from its
+landmarks, which are on the host already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import torch
+
+from ...colour.model_view import decode_display, encode_display
+from ...errors import IdentityError
+from ...face import Identity, Points
+from ...frame import Box
+from ...job import SwapSettings
+from ...nets import templates
+from ...nets.swappers.base import Swapped, Swapper, swapped
+from ..base import FaceCrop, FaceResult, ShotSolve
+from ..mesh.flow import yaw_fade
+from ..mesh.place import window as face_window
+from . import boost
+from .finish import Finish, finished, reference_result, skin_colour
+from .place import Crop, find_crop
+from .shot import ShotLook, solve
+from .stages import MatteStage, PictureStage
+from .who import Convert, source_of
+
+_MOST_RUNS = 16
+"""Crops that a net gets at once."""
+_MATTE_SIDE = 256
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NeuralPrepared:
+    """What `NeuralEngine.prepare` makes of an identity.
+
+    Attributes:
+        engine: whose it is.
+        source: (1, ...) what the swapper takes.
+    """
+
+    engine: str
+    source: torch.Tensor
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Face:
+    """One face on its way.
+
+    Attributes:
+        crop: as the engine got it.
+        place: of the net's square in the view.
+        factor: crops a side.
+    """
+
+    crop: FaceCrop
+    place: Crop
+    factor: int
+
+    @property
+    def fine(self) -> Crop:
+        """The square at the resolution that it is worked on."""
+        return self.place.finer(self.factor)
+
+
+class NeuralEngine:
+    """A swapper and what goes with it.
+
+    Args:
+        name: of the engine, as a job gives it.
+        swapper: the net.
+        convert: makes a vector that an identity lacks.
+        pictures: restorers and editors, in the order in which they follow the swapper.
+        mattes: nets that say where the plate's face is.
+    """
+
+    version = "1"
+    encoding: Literal["linear", "display"] = "linear"
+
+    def __init__(
+        self,
+        name: str,
+        swapper: Swapper,
+        convert: Convert,
+        pictures: Sequence[PictureStage] = (),
+        mattes: Sequence[MatteStage] = (),
+    ) -> None:
+        self.name = name
+        self._swapper = swapper
+        self._convert = convert
+        self._pictures = tuple(pictures)
+        self._mattes = tuple(mattes)
+
+    def prepare(self, identity: Identity) -> NeuralPrepared:
+        """The person in the swapper's terms, on the device.
+
+        Raises:
+            IdentityError: the identity lacks what this swapper takes.
+        """
+        return NeuralPrepared(self.name, source_of(identity, self._swapper, self._convert))
+
+    def window(self, landmarks: Points, settings: SwapSettings, pixel_aspect: float = 1.0) -> Box:
+        """The net's square and the face, plate px."""
+        square = self._place(landmarks, pixel_aspect).window()
+        return square.union(face_window(landmarks, False))
+
+    def swap(self, crops: Sequence[FaceCrop], prepared: NeuralPrepared) -> list[FaceResult]:
+        """Replace the face in each crop. See `Engine.swap`.
+
+        Raises:
+            IdentityError: `prepared` is not this engine's.
+        """
+        self._check(prepared)
+        with torch.no_grad():
+            faces = [self._face(crop) for crop in crops]
+            live = [face for face in faces if yaw_fade(face.crop.yaw_deg, face.crop.settings) > 0.0]
+            made = iter(self._made(live, prepared.source))
+            living = {id(face) for face in live}
+            return [next(made) if id(face) in living else unchanged(face.crop) for face in faces]
+
+    def look(self, crop: FaceCrop, prepared: NeuralPrepared) -> ShotLook:
+        """What one frame says about colour and size; the net runs once, without boost."""
+        self._check(prepared)
+        with torch.no_grad():
+            face = self._face(crop)
+            plain = replace(face, factor=1)
+            plate = plain.place.cut(crop.view)
+            (made,) = self._swapped([plain], [encode_display(plate)], prepared.source)[0]
+            red, green, blue, *made_light, weight = skin_colour(crop, face.place, plate, decode_display(made)).tolist()
+        return ShotLook((red, green, blue), (made_light[0], made_light[1], made_light[2]), weight, face.factor)
+
+    def solve(self, looks: Sequence[ShotLook]) -> ShotSolve:
+        """See `shot.solve`."""
+        return solve(looks)
+
+    def _check(self, prepared: NeuralPrepared) -> None:
+        if not isinstance(prepared, NeuralPrepared) or prepared.engine != self.name:
+            raise IdentityError(
+                f"the engine {self.name} got an identity prepared by another engine",
+                found=getattr(prepared, "engine", type(prepared).__name__),
+            )
+
+    def _place(self, landmarks: Points, pixel_aspect: float) -> Crop:
+        return find_crop(landmarks, self._swapper.net.card.template, self._swapper.size, pixel_aspect)
+
+    def _face(self, crop: FaceCrop) -> _Face:
+        place = self._place(crop.landmarks, crop.pixel_aspect)
+        asked = round(crop.settings.boost)
+        if asked == 0:
+            own = boost.factor_for(place.covers_px, place.size)
+            asked = own if crop.solve is None else crop.solve.boost
+        return _Face(crop, place, asked)
+
+    def _made(self, faces: Sequence[_Face], source: torch.Tensor) -> list[FaceResult]:
+        results: dict[int, FaceResult] = {}
+        plain = [face for face in faces if not face.crop.settings.reference_paste]
+        for face, result in zip(plain, self._finished(plain, source), strict=True):
+            results[id(face)] = result
+        for face in faces:
+            if face.crop.settings.reference_paste:
+                results[id(face)] = reference_result(face.crop, face.place, lambda one: self._once(one, source))
+        return [results[id(face)] for face in faces]
+
+    def _once(self, picture: torch.Tensor, source: torch.Tensor) -> torch.Tensor:
+        return swapped(self._swapper, picture[None], source).pictures[0]
+
+    def _finished(self, faces: Sequence[_Face], source: torch.Tensor) -> list[FaceResult]:
+        if not faces:
+            return []
+        plates = [face.fine.cut(face.crop.view) for face in faces]
+        shown = [encode_display(plate) for plate in plates]
+        pictures, mattes = self._swapped(faces, shown, source)
+        pictures = self._staged(faces, pictures)
+        keeps = self._kept(faces, shown)
+        return [
+            finished(
+                Finish(
+                    face.crop,
+                    face.place,
+                    picture,
+                    matte,
+                    keep,
+                    facts={
+                        "model_px": float(face.place.size * face.factor),
+                        "crop_px": face.place.covers_px,
+                        "boost": float(face.factor),
+                        "solved_over": float(face.crop.solve.looks) if face.crop.solve is not None else 0.0,
+                    },
+                ),
+                plate,
+            )
+            for face, picture, matte, keep, plate in zip(faces, pictures, mattes, keeps, plates, strict=True)
+        ]
+
+    def _swapped(
+        self, faces: Sequence[_Face], shown: Sequence[torch.Tensor], source: torch.Tensor
+    ) -> tuple[list[torch.Tensor], list[torch.Tensor | None]]:
+        """The net's picture (3, s, s) and matte (s, s) of each face, all in one batch."""
+        counts = [face.factor**2 for face in faces]
+        parts = torch.cat([boost.split(one, face.factor) for face, one in zip(faces, shown, strict=True)])
+        runs = [swapped(self._swapper, some, source) for some in torch.split(parts, _MOST_RUNS)]
+        made = runs[0] if len(runs) == 1 else _joined(runs)
+        pictures = [
+            boost.join(some, face.factor).clamp_(0.0, 1.0)
+            for face, some in zip(faces, torch.split(made.pictures, counts), strict=True)
+        ]
+        if made.mattes is None:
+            return pictures, [None] * len(faces)
+        return pictures, [some.mean(0) for some in torch.split(made.mattes, counts)]
+
+    def _staged(self, faces: Sequence[_Face], pictures: list[torch.Tensor]) -> list[torch.Tensor]:
+        """Pictures after restorers and editors; those of one size in one batch."""
+        for stage in self._pictures:
+            sides = [
+                max(picture.shape[-1], min(stage.size, _next_size(face)))
+                for face, picture in zip(faces, pictures, strict=True)
+            ]
+            for side in sorted(set(sides)):
+                which = [index for index, one in enumerate(sides) if one == side]
+                crops = torch.stack([_enlarged(pictures[index], side) for index in which])
+                points = torch.stack([_points(faces[index], side) for index in which])
+                settings = [faces[index].crop.settings for index in which]
+                for index, picture in zip(which, stage(crops, points, settings), strict=True):
+                    pictures[index] = picture
+        return pictures
+
+    def _kept(self, faces: Sequence[_Face], shown: Sequence[torch.Tensor]) -> list[torch.Tensor | None]:
+        """(s, s) of each face, where all mattes see it; None without any."""
+        if not self._mattes:
+            return [None] * len(faces)
+        crops = torch.stack([_of_side(one, _MATTE_SIDE) for one in shown])
+        settings = [face.crop.settings for face in faces]
+        kept = [stage(crops, settings) for stage in self._mattes]
+        return list(torch.stack(kept).amin(0))
+
+
+def unchanged(crop: FaceCrop) -> FaceResult:
+    """The result that changes nothing."""
+    nothing = crop.view.new_zeros(4, *crop.view.shape[1:])
+    return FaceResult(crop.view, nothing[0], nothing[1], nothing[2:], {"model_px": 0.0, "occluded": 0.0})
+
+
+def _joined(runs: Sequence[Swapped]) -> Swapped:
+    mattes = [run.mattes for run in runs if run.mattes is not None]
+    return Swapped(torch.cat([run.pictures for run in runs]), torch.cat(mattes) if mattes else None)
+
+
+def _next_size(face: _Face) -> int:
+    """What a face can show, px of its square, up to the next power of two."""
+    side = face.place.size
+    while side < face.place.covers_px:
+        side *= 2
+    return side
+
+
+def _points(face: _Face, side: int) -> torch.Tensor:
+    """(5, 2) the face's points in its square of `side` px."""
+    to_crop = face.place.of_size(side).placement
+    points = templates.five_points(face.crop.landmarks)
+    return points @ to_crop[:, :2].T + to_crop[:, 2]
+
+
+def _enlarged(picture: torch.Tensor, side: int) -> torch.Tensor:
+    if picture.shape[-1] == side:
+        return picture
+    return torch.nn.functional.interpolate(picture[None], (side, side), mode="bicubic", align_corners=False)[0].clamp_(
+        0, 1
+    )
+
+
+def _of_side(picture: torch.Tensor, side: int) -> torch.Tensor:
+    return torch.nn.functional.interpolate(picture[None], (side, side), mode="bilinear", antialias=True)[0]
