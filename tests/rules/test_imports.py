@@ -51,6 +51,7 @@ LAYERS = (
     "report plate composite identity",
     "pipeline deliver demo",
     "jobs",
+    "batch",
     "bench",
     "cli",
 )

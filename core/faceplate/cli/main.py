@@ -16,7 +16,7 @@ import typer
 from typer.exceptions import TyperException
 
 from ..errors import Cancelled, DeviceError, FaceplateError, InputError
-from . import analyse, apply, bench, demo, doctor, identity, models, render, report
+from . import analyse, apply, batch, bench, check, demo, doctor, identity, models, render, report
 from .show import print_error
 
 app = typer.Typer(
@@ -32,6 +32,8 @@ app.add_typer(identity.app, name="identity")
 app.command("analyse")(analyse.analyse)
 app.command("apply")(apply.apply)
 app.command("render")(render.render)
+app.command("batch")(batch.batch)
+app.command("check")(check.check)
 app.command("report")(report.report)
 app.add_typer(models.app, name="models")
 app.command("doctor")(doctor.doctor)

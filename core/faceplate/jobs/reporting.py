@@ -90,6 +90,17 @@ def write_report(folder: Path, base: JobReport) -> Path:
     return page
 
 
+def counted(folder: Path) -> dict[str, int]:
+    """Frames by state of a job, over all its runs; empty where it has no manifest.
+
+    Raises:
+        ManifestError: it is damaged.
+    """
+    path = folder / MANIFEST_FILE
+    records = read_records(path) if path.is_file() else {}
+    return dict(Counter(record.state.value for record in records.values()))
+
+
 def rebuild_report(output: str) -> tuple[Path, Mapping[str, int]]:
     """The report of a finished or broken job again.
 
@@ -106,5 +117,4 @@ def rebuild_report(output: str) -> tuple[Path, Mapping[str, int]]:
     given = Path(output)
     folder = given if given.suffix == ".faceplate" else job_folder(output)
     page = write_report(folder, _read_job(folder))
-    counts = Counter(record.state.value for record in read_records(folder / MANIFEST_FILE).values())
-    return page, dict(counts)
+    return page, counted(folder)

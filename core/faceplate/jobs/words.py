@@ -107,9 +107,16 @@ class ApplyWords:
     def below(self, folder: Path) -> ApplyWords:
         """The same with relative paths taken from `folder`."""
         changed: dict[str, Any] = {
-            name: os.path.join(folder, value) for name in PATHS if (value := getattr(self, name)) is not None
+            name: _below(folder, value) for name in PATHS if (value := getattr(self, name)) is not None
         }
-        return dataclasses.replace(self, identity=tuple(os.path.join(folder, one) for one in self.identity), **changed)
+        return dataclasses.replace(self, identity=tuple(_below(folder, one) for one in self.identity), **changed)
+
+
+def _below(folder: Path, text: str) -> str:
+    """A path from a folder, its ".." taken out where no link stands before them."""
+    joined = os.path.join(folder, text)
+    plain = os.path.normpath(joined)
+    return plain if os.path.realpath(plain) == os.path.realpath(joined) else joined
 
 
 FIELDS: Mapping[str, dataclasses.Field[Any]] = {spec.name: spec for spec in dataclasses.fields(ApplyWords)}

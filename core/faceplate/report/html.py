@@ -19,7 +19,8 @@ _MAX_NOTES = 200
 
 
 @functools.cache
-def _environment() -> jinja2.Environment:
+def environment() -> jinja2.Environment:
+    """Templates of this room."""
     # Autoescape is on for everything: names and paths come from files that anyone may have made.
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("faceplate.report", "templates"),
@@ -29,6 +30,7 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     environment.filters["png"] = lambda data: "data:image/png;base64," + base64.b64encode(data).decode("ascii")
+    environment.filters["jpeg"] = lambda data: "data:image/jpeg;base64," + base64.b64encode(data).decode("ascii")
     environment.filters["duration"] = duration
     environment.filters["ranges"] = frame_ranges
     return environment
@@ -42,7 +44,7 @@ def render_html(report: JobReport) -> str:
     """
     noted = [row for row in report.rows if row.note]
     page = (
-        _environment()
+        environment()
         .get_template("report.html.j2")
         .render(
             report=report,
