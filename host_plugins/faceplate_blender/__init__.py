@@ -2,10 +2,10 @@
 """Faceplate in Blender: face replacement for strips and, through its modules, the compositor and the clip editor.
 
 What imports what: `host.py`, `baking.py`, `compositor.py` and `batch.py` alone read and change Blender's data
-(`bpy.data`, `bpy.ops`); `shim.py`, `colours.py`, `strips.py`, `placing.py`, `nodes.py`, `clip_tracks.py` and
-`render_state.py` import nothing of Blender and work on what they are given; `live.py` sits in Blender's handlers; the
-other modules define what Blender asks for as classes (preferences, properties, operators, panels) and hand on to
-`faceplate_client`.
+(`bpy.data`, `bpy.ops`); `shim.py`, `colours.py`, `strips.py`, `elements.py`, `placing.py`, `nodes.py`,
+`clip_tracks.py` and `render_state.py` import nothing of Blender and work on what they are given; `live.py` sits in
+Blender's handlers; the other modules define what Blender asks for as classes (preferences, properties, operators,
+panels) and hand on to `faceplate_client`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import logging
 
 import bpy
 
-from . import clip_ui, compositor_ui, operators, panels, preferences, settings
+from . import baking, clip_ui, compositor_ui, operators, panels, preferences, settings
 from .shim import NEWEST
 from .state import STATE
 
@@ -37,11 +37,15 @@ def register() -> None:
     bpy.types.Scene.faceplate = bpy.props.PointerProperty(type=settings.FaceplateSettings)
     bpy.types.SEQUENCER_MT_strip.append(panels.draw_menu)
     compositor_ui.register()
+    for functions in (bpy.app.handlers.undo_post, bpy.app.handlers.redo_post):
+        functions.append(baking.faceplate_sweep)
 
 
 def unregister() -> None:
     """Called by Blender when it is disabled: everything is as it was."""
     STATE.close()
+    for functions in (bpy.app.handlers.undo_post, bpy.app.handlers.redo_post):
+        functions.remove(baking.faceplate_sweep)
     compositor_ui.unregister()
     bpy.types.SEQUENCER_MT_strip.remove(panels.draw_menu)
     del bpy.types.Scene.faceplate

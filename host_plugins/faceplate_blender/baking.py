@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import bpy
+from bpy.app.handlers import persistent
 
 from faceplate_client.errors import BakeFailed
 from faceplate_client.frame_maths import Span
@@ -19,6 +20,10 @@ from . import elements
 from .placing import file_of
 from .shim import Api
 from .strips import OPACITY_BAKED
+
+_MARK = "faceplate_bake"
+_AT_WORK: set[str] = set()
+"""Names of the copies of bakes at work."""
 
 PLAIN_OVER = ("REPLACE", "ALPHA_OVER")
 """Ways to lie over other strips that an opacity baked into alpha gives the same picture with."""
@@ -49,6 +54,9 @@ def bake(
         )
     copy = bpy.data.scenes[scene, None].copy()
     name = copy.name
+    copy.is_runtime_data = True  # no file that is saved meanwhile has it
+    copy[_MARK] = True
+    _AT_WORK.add(name)
     try:
         _only(api, copy, strip, animated, keep_opacity=why == OPACITY_BAKED)
         _settings(api, copy)
@@ -58,9 +66,24 @@ def bake(
             _render(api, name, frame, path, strip)
             yield frame
     finally:
-        left = bpy.data.scenes.get((name, None))
-        if left is not None:
-            bpy.data.scenes.remove(left)
+        _AT_WORK.discard(name)
+        sweep()
+
+
+def sweep() -> None:
+    """Remove copies that no bake needs: of one that has ended, and what an undo brings back of it."""
+    for scene in list(bpy.data.scenes):
+        if scene.library is None and _MARK in scene and scene.name not in _AT_WORK:
+            bpy.data.scenes.remove(scene)
+
+
+@persistent
+def faceplate_sweep(*_: Any) -> None:
+    """For Blender's lists of what is called after undo and redo; in a window once those are through."""
+    if bpy.app.background:
+        sweep()
+    else:
+        bpy.app.timers.register(sweep, first_interval=0.0)
 
 
 def _check_media(api: Api, scene: str, wanted: str, frame: int) -> None:
