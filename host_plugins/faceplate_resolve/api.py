@@ -1,8 +1,8 @@
 """The objects of Resolve's scripting interface as this plug-in uses them, typed.
 
-What `fusionscript-stubs` 21.0.0 has right is in the classes that end in `Documented`; at the end of this file mypy proves
-that the stubs' own classes have these methods. Where the stubs are wrong or lack something, the full class says it anew,
-with the fault in a comment. When the plug-in runs, nothing of this is more than an empty class.
+What `fusionscript-stubs` 21.0.0 has right is in the classes that end in `Documented`; at the end of this file mypy
+proves that the stubs' own classes have these methods. Where the stubs are wrong or lack something, the full class says
+it anew, with the fault in a comment. When the plug-in runs, nothing of this is more than an empty class.
 
 Whatever a call is documented to return may also be None or False: a title has no media pool item, a project no
 timeline, and a write that failed says False. `calls.py` turns that into errors.

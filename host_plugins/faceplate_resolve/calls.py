@@ -1,8 +1,8 @@
 """Calls of Resolve made honest: what it said is not believed, what it did is read back.
 
-Resolve answers None or False where something went wrong, never says what, and sometimes says True and does nothing. So a
-write is one call, one look whether it came true, one more try, and then an error that names call and clip. `hasattr` is
-always true on its objects; `dir` is not.
+Resolve answers None or False where something went wrong, never says what, and sometimes says True and does nothing.
+So a write is one call, one look whether it came true, one more try, and then an error that names call and clip.
+`hasattr` is always true on its objects; `dir` is not.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Colour in Resolve: what the project does with a clip's colour, and the names of spaces on both sides.
 
-    managed      DaVinci YRGB Color Managed, or ACES: each clip has an input space. The server reads the file in that space
-                 and gives scene-linear EXR, whose input space is set on the imported clip and read back.
-    unmanaged    DaVinci YRGB: code values go through as they are, and nothing says what they mean. The result has to have
-                 the source's own encoding, so it has the source's own format: a movie for a movie, DPX for DPX.
+    managed      DaVinci YRGB Color Managed, or ACES: each clip has an input space. The server reads the file in that
+                 space and gives scene-linear EXR, whose input space is set on the imported clip and read back.
+    unmanaged    DaVinci YRGB: code values go through as they are, and nothing says what they mean. The result has to
+                 have the source's own encoding, so it has the source's own format: a movie for a movie, DPX for DPX.
 
 Resolve tells nobody its list of names; a name is right when it can be set and reads back. Names that could mean two
 things ("Linear" has no primaries) are not in the tables: a studio adds them to the settings file once it has seen the

@@ -1,8 +1,8 @@
 """Timeline items as clips: which files an item shows at which frames, or why Resolve has to render it first.
 
-Resolve does not tell whether a clip is retimed. It tells how far a clip could be lengthened to the left and to the right;
-with its length that is the number of frames of its media, unless it runs at another speed. Where the sum does not come
-out, nothing is guessed: the clip is rendered.
+Resolve does not tell whether a clip is retimed. It tells how far a clip could be lengthened to the left and to the
+right; with its length that is the number of frames of its media, unless it runs at another speed. Where the sum does
+not come out, nothing is guessed: the clip is rendered.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What a placed result carries in the project: a marker whose custom data says how to take it back.
 
-There is no undo for scripts in Resolve, and none of its objects can carry a property of ours but markers. The marker lies
+There is no undo for scripts in Resolve, and of its objects markers alone can carry something of ours. The marker lies
 on the timeline item that shows the result: the clip itself for a take, the clip above otherwise.
 """
 

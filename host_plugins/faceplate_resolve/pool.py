@@ -141,7 +141,7 @@ def bring_in(desk: Desk, clip: Clip, result: Result) -> tuple[api.PoolItem, bool
 
 
 def throw_out(desk: Desk, media: str, *, bin_made: bool) -> None:
-    """Take a result out of the media pool, where nothing in the project shows it, and the bin where that was made for it.
+    """Take a result out of the media pool, where nothing in the project shows it; the bin too where it was made for it.
 
     Raises:
         PlaceFailed: it stays.
@@ -200,8 +200,8 @@ def check_encoding(desk: Desk, clip: Clip, result: Result) -> None:
     head = read_head(file_of(clip.source, clip.used.first)) if clip.source.casefold().endswith(".exr") else None
     if head is None or (head.interop_id and head.interop_id != result.interop_id):
         raise PlaceFailed(
-            f"project {desk.project.GetName()!r} manages no colour, and the result of {clip.name!r} is not encoded as its "
-            "source",
+            f"project {desk.project.GetName()!r} manages no colour, and the result of {clip.name!r} is not encoded as "
+            "its source",
             expected=(head.interop_id if head is not None else "") or "the source's own encoding",
             found=f"scene-linear {result.colour_space}",
             hint="Project Settings > Color Management: choose DaVinci YRGB Color Managed or ACES, then apply again",
@@ -314,6 +314,6 @@ def _set_colour(desk: Desk, media: api.PoolItem, result: Result) -> None:
         f"Resolve takes no input colour space for the result of {result.name!r}",
         expected=space,
         found="tried " + (", ".join(tried) or "none: no name is known"),
-        hint=f'find the name in Clip Attributes > Color and write it into the settings file: "colour_spaces": {{"{space}": '
-        '"NAME"}',
+        hint="find the name in Clip Attributes > Color and write it into the settings file: "
+        f'"colour_spaces": {{"{space}": "NAME"}}',
     )

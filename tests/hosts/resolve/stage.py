@@ -36,7 +36,8 @@ class ResolveStage:
 
     def item(self, clip_id: str) -> TimelineItem:
         found = [one for one in self.timeline.items() if one._id == clip_id.partition(":")[2]]
-        return found[0]
+        item: TimelineItem = found[0]
+        return item
 
     def media(self, name: str, pattern: str, media: Span, size: tuple[int, int], **more: str) -> PoolItem:
         made = PoolItem(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import shutil
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,11 @@ from .world import Remote, World
 
 FORMATS = {"EXR": "exr", "QuickTime": "mov"}
 CODECS = {"exr": {"RGB half (ZIP)": "RGBHalfZIP", "RGB float": "RGBFloat"}, "mov": {"ProRes 422 HQ": "ProRes422HQ"}}
-MANAGED = {"colorScienceMode": "davinciYRGBColorManagedv2", "colorSpaceOutput": "Rec.709 Gamma 2.4", "outputDRT": "DaVinci"}
+MANAGED = {
+    "colorScienceMode": "davinciYRGBColorManagedv2",
+    "colorSpaceOutput": "Rec.709 Gamma 2.4",
+    "outputDRT": "DaVinci",
+}
 UNMANAGED = {"colorScienceMode": "davinciYRGB"}
 
 
@@ -33,7 +38,8 @@ class Project(Remote):
         self._start = start
         self._current: Any = None
         self.add_timeline("Reel 1")
-        self._render: dict[str, Any] = {"format": "mov", "codec": "ProRes422HQ", "mode": 1, "settings": {"page": "mine"}}
+        page: dict[str, Any] = {"page": "mine"}
+        self._render: dict[str, Any] = {"format": "mov", "codec": "ProRes422HQ", "mode": 1, "settings": page}
         self._presets: dict[str, dict[str, Any]] = {"H.264 Master": {"format": "mov", "codec": "H264", "settings": {}}}
         self._jobs: dict[str, dict[str, Any]] = {}
         self._running: list[Any] = []
@@ -143,10 +149,7 @@ class Project(Remote):
         self._deliver()
         for name in jobIds:
             job = self._jobs[name]
-            if job["format"] == "exr":
-                frames = range(job["MarkIn"], job["MarkOut"] + 1)
-            else:
-                frames = range(1)
+            frames = range(job["MarkIn"], job["MarkOut"] + 1) if job["format"] == "exr" else range(1)
             self._running += [(job, frame) for frame in frames]
             self.renders.append(job)
         return True
@@ -303,7 +306,7 @@ def snapshot(project: Project) -> Any:
         "current": project._current._name,
         "pool": bin_of(pool._root),
         "bin": pool._current._name,
-        "render": {key: value for key, value in project._render.items() if key != "timeline"},
+        "render": copy.deepcopy(project._render),
         "presets": sorted(project._presets),
         "jobs": len(project._jobs),
         "page": project._world.page,

@@ -23,6 +23,7 @@ class PoolItem(Remote):
         self._path = path
         self._first = first
         self._count = count
+        self._was = path
         self._relinked = 0
         self._properties = {
             "Type": "Video",
@@ -170,12 +171,12 @@ class MediaPool(Remote):
 
     def UnlinkClips(self, clips: list[PoolItem]) -> bool:
         for one in clips:
-            one._was, one._path = one._path, ""  # type: ignore[attr-defined]
+            one._was, one._path = one._path, ""
         return True
 
     def RelinkClips(self, clips: list[PoolItem], folderPath: str) -> bool:
         for one in clips:
-            was = one._was  # type: ignore[attr-defined]
+            was = one._was
             if os.path.dirname(was) != folderPath:
                 return False
             one._path = was

@@ -35,7 +35,7 @@ class World:
         take_end_exclusive: whether the end of a take is the frame after its last.
         track_index: whether a track can be put between others.
         page: that is open; None with -nogui.
-        modal: a dialog is open, as after one of Studio's calls in the free edition: every call fails until it is closed.
+        modal: a dialog is open, as after one of Studio's calls in the free edition: calls fail until it is closed.
         faults: "Timeline.DeleteClips" to how it fails ("false", "none", "lie", "raise") and how often.
         calls: names of all calls.
         polls_a_frame: how often a render has to be looked at before it goes on by a frame.
@@ -119,4 +119,3 @@ class Remote:
 
     def GetUniqueId(self) -> str:
         return self._id
-
