@@ -171,6 +171,7 @@ class NukeHost:
                 group,
                 clip,
                 result,
+                views=around.views,
                 working=colours.working_space(around.colour) or "",
                 made=graph.fingerprint(group, clip.view, around),
                 failed=_failed(result.tag.record),
@@ -203,8 +204,9 @@ class NukeHost:
             group = self._group(placed.clip_id)
         except ClipGone as error:
             raise PlaceFailed(f"the group {placed.clip_id} is not in the script any more") from error
-        placing.remove(group, placed.view)
-        group[knobs.STATE].setValue(graph.state_of(group, surroundings()))
+        around = surroundings()
+        placing.remove(group, placed.view, around.views)
+        group[knobs.STATE].setValue(graph.state_of(group, around))
         if not knobs.results_of(group):
             group[knobs.COLOUR].setValue("")
 

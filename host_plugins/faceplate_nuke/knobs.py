@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -35,13 +36,13 @@ SETTINGS: Mapping[str, float] = {
 IDENTITY, TRACK, ENGINE, LAYERS = "identity", "track", "engine", "layers"
 RANGE, FIRST, LAST, VIEWS, NAME = "range", "first", "last", "views", "result_name"
 HANDLES, MISSING, HOLDOUT, HOLDOUT_LAYER = "handles", "missing", "holdout", "holdout_layer"
-PROJECT, COMMERCIAL, RENDER_INPUT = "project", "commercial", "render_input"
+PROJECT, COMMERCIAL, RENDER_INPUT, OTHERS = "project", "commercial", "render_input", "other_settings"
 WINDOW, DEPTH, FOLDER = "data_window", "depth", "cache_folder"
 SHOW = "show"
 RESULTS, STATE, COLOUR = "faceplate_results", "faceplate_state", "faceplate_colour"
 CHOICES = (
     *(IDENTITY, TRACK, ENGINE, LAYERS, HANDLES, MISSING, HOLDOUT, HOLDOUT_LAYER, PROJECT, COMMERCIAL, RENDER_INPUT),
-    *(WINDOW, DEPTH),
+    *(WINDOW, DEPTH, OTHERS),
 )
 """What makes a result another one, beside the settings."""
 BUTTONS = ("process_frame", "process_range", "cancel", "reload", "reveal", "find_faces", "remove", "check")
@@ -119,7 +120,7 @@ def _track(node: Node) -> int | str:
 
 
 def _settings(node: Node, frames: Span) -> dict[str, tuple[tuple[int, float], ...]]:
-    """Animated ones frame by frame, others once where they are not at their default."""
+    """Animated ones frame by frame, others once where they are not at their default; then those without a knob."""
     found: dict[str, tuple[tuple[int, float], ...]] = {}
     for name, default in SETTINGS.items():
         knob = node[name]
@@ -127,6 +128,14 @@ def _settings(node: Node, frames: Span) -> dict[str, tuple[tuple[int, float], ..
             found[name] = _keys(knob, frames)
         elif float(knob.value()) != default:
             found[name] = ((0, float(knob.value())),)
+    for piece in filter(None, re.split(r"[,\s]+", text(node, OTHERS))):
+        name, _, said = piece.partition("=")
+        try:
+            found[name] = ((0, float(said)),)
+        except ValueError as error:
+            raise BadClip(
+                f"{node.name()}: the other settings are not understood", expected="for example boost=2", found=piece
+            ) from error
     return found
 
 

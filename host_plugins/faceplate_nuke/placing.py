@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from faceplate_client.errors import PlaceFailed
@@ -85,13 +85,24 @@ def bound(group: Node, name: str) -> None:
     crop["disable"].setValue(not cut)
 
 
-def place(group: Node, clip: Clip, result: Result, *, working: str, made: str, failed: int, constant: int) -> Placed:
+def place(
+    group: Node,
+    clip: Clip,
+    result: Result,
+    *,
+    views: Sequence[str],
+    working: str,
+    made: str,
+    failed: int,
+    constant: int,
+) -> Placed:
     """Read the files of a result in their frames.
 
     Args:
         group: to place in.
         clip: what the result is of.
         result: files and frames.
+        views: all of the script.
         working: the server's name of Nuke's working space.
         made: fingerprint of what it was made from.
         failed: frames that show a slate.
@@ -138,7 +149,10 @@ def place(group: Node, clip: Clip, result: Result, *, working: str, made: str, f
         raise PlaceFailed(f"Nuke did not take the files of {clip.name!r}", expected=path, found=read["file"].value())
     bound(group, "ResultBound")
     timeline = Span(result.start, result.start + len(result.used) - 1)
-    switch_frames(inside(group, "ByFrame")["which"], timeline, clip.view, constant, fresh=not results)
+    which = inside(group, "ByFrame")["which"]
+    if not results:
+        clear_switch(which, views)
+    switch_frames(which, timeline, clip.view, constant)
     results[clip.view] = {
         "job": result.tag.job,
         "record": result.tag.record,
@@ -164,10 +178,8 @@ def _before(group: Node, now: Mapping[str, Any]) -> dict[str, Any]:
     return dict(now)
 
 
-def switch_frames(which: Knob, frames: Span, view: str, constant: int, *, fresh: bool) -> None:
+def switch_frames(which: Knob, frames: Span, view: str, constant: int) -> None:
     """Ones over `frames`, noughts elsewhere; for one view of several without touching the others' curves."""
-    if fresh:
-        clear_switch(which, ())
     if view:
         which.splitView(view)
     where: tuple[Any, ...] = (0, view) if view else (0,)
@@ -183,15 +195,15 @@ def switch_frames(which: Knob, frames: Span, view: str, constant: int, *, fresh:
     curve.changeInterpolation(curve.keys(), constant)
 
 
-def clear_switch(which: Knob, views: tuple[str, ...]) -> None:
-    """The plate in every frame."""
-    for view in views:
+def clear_switch(which: Knob, views: Sequence[str]) -> None:
+    """The plate in every frame of every view."""
+    for view in views if len(views) > 1 else ():
         which.unsplitView(view)
     which.clearAnimated()
     which.setValue(0)
 
 
-def remove(group: Node, view: str) -> None:
+def remove(group: Node, view: str, views: Sequence[str]) -> None:
     """Take one view's result out; the group is as it was before the first one when none is left.
 
     Raises:
@@ -206,7 +218,7 @@ def remove(group: Node, view: str) -> None:
         which.clearAnimated(0, view)
         which.setValue(0, 0, 0, view)
     else:
-        clear_switch(which, (view,) if view else ())
+        clear_switch(which, views)
         read = inside(group, "Result")
         for name, value in EMPTY.items():
             read[name].setValue(value)

@@ -158,8 +158,8 @@ def set_from_text(node: NodeData, line: str) -> None:
 
 
 def read_curves(data: KnobData, text: str) -> None:
-    for view, keys in re.findall(r"curve (\S*?) ?K((?: x\S+ \S+)+)", text):
-        pairs = re.findall(r"x(\S+) (\S+)", keys)
+    for view, keys in re.findall(r"curve (\S*?) ?K((?: x[^\s}]+ [^\s}]+)+)", text):
+        pairs = re.findall(r"x([^\s}]+) ([^\s}]+)", keys)
         data.curves[view.replace("l:", "")] = [(float(x), float(y)) for x, y in pairs]
 
 
@@ -249,4 +249,7 @@ def _ordered(document: Document, owner: int) -> list[NodeData]:
 
 def facts(node: NodeData) -> dict[str, Any]:
     """Everything of a node, comparable."""
-    return {name: (data.value, data.curves, data.by_view) for name, data in node.knobs.items()}
+    return {
+        name: (None if data.curves.get("") else data.value, data.curves, data.by_view)
+        for name, data in node.knobs.items()
+    }
