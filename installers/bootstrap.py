@@ -66,6 +66,9 @@ def install(python: Path, *, tests: bool, gpu: bool) -> None:
     """Install Faceplate in editable form from this clone."""
     extra = "dev" if tests else "timelines"
     pip(python, "install", "--quiet", "-c", str(CONSTRAINTS), "-e", f"{ROOT}[{extra}]")
+    if tests:
+        # By itself: it asks for the OpenCV with windows, which has the same files as ours without.
+        pip(python, "install", "--quiet", "--no-deps", "-c", str(CONSTRAINTS), "insightface")
     if gpu:
         leave_one_runtime(python, "onnxruntime-gpu")
         pip(python, "install", "--quiet", "-c", str(CONSTRAINTS), "onnxruntime-gpu")

@@ -1,30 +1,74 @@
-"""`faceplate models`: which nets there are, whether their files are whole, what their licences allow."""
+"""`faceplate models`: which nets there are, whether their files are whole, what their licences allow; adding more."""
 
 from __future__ import annotations
 
+import getpass
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
 import typer
 
+from ..errors import ModelError, SettingError
 from . import options
-from .show import print_lines
+from .show import print_lines, print_warning
 
-app = typer.Typer(help="Nets: list them, verify their files.", no_args_is_help=True)
+if TYPE_CHECKING:
+    from ..models.card import ModelCard
+    from ..models.packs import Pack
+    from ..models.user import Offer
+
+app = typer.Typer(help="Nets: list them, add your own, verify files, show licences.", no_args_is_help=True)
+
+_ALLOWED = {True: "allowed", False: "forbidden", "unknown": "unknown: refused in commercial jobs"}
 
 
 @app.command("list")
 def list_models(json: options.Json = False) -> int:
-    """Each net with its role, licence and whether paid work may use it."""
-    from ..models.catalogue import load_catalogue
+    """Each net with its role, licence and whether paid work may use it: those here, and those that can be added."""
+    from ..models.packs import find_packs, pack_folders
+    from ..models.store import ModelStore
 
-    for card in load_catalogue().values():
-        facts = {
+    for card in ModelStore.of_user().cards.values():
+        facts: dict[str, Any] = {
             "role": card.role,
-            "file": card.file,
-            "sha256": card.sha256,
+            "state": "here" if card.is_here else "not here: faceplate models add FILE",
+            "file": card.path or card.file or " or ".join(card.files),
+            "sha256": card.sha256 or " or ".join(card.hashes) or "not published",
             "source": str(card.source),
-            "licence": card.licence,
-            "training data": card.training_data,
-            "commercial use": "allowed" if card.commercial else "forbidden",
+            **_licence_facts(card),
         }
+        print_lines({"id": card.id, **facts} if json else facts, as_json=json, title=card.id)
+    for pack in find_packs(pack_folders()):
+        facts = {"folder": str(pack.folder), "files": ", ".join(file.name for file in pack.files)}
+        facts["licence"] = pack.licence
+        facts["state"] = f"found: faceplate models add {pack.name}"
+        print_lines({"pack": pack.name, **facts} if json else facts, as_json=json, title=f"InsightFace {pack.name}")
+    return 0
+
+
+def _licence_facts(card: ModelCard) -> dict[str, str]:
+    until = f" until {card.valid_until}" if card.valid_until else ""
+    return {
+        "licence": card.licence + until,
+        "of": card.authors,
+        "training data": f"{card.training_data} {card.training_licence}".strip(),
+        "commercial use": _ALLOWED[card.commercial],
+    }
+
+
+@app.command("licences")
+def licences(json: options.Json = False) -> int:
+    """What may be done with the nets that are here, and who took which licence when."""
+    from ..models.store import ModelStore
+    from ..models.user import read_taken, user_folder
+
+    taken = read_taken(user_folder())
+    for card in ModelStore.of_user().here:
+        facts: dict[str, Any] = _licence_facts(card)
+        if card.id in taken:
+            one = taken[card.id]
+            facts["taken"] = f"{one.licence}, by {one.by} on {one.on}"
         print_lines({"id": card.id, **facts} if json else facts, as_json=json, title=card.id)
     return 0
 
@@ -34,8 +78,104 @@ def verify(json: options.Json = False) -> int:
     """Compare every file with its recorded hash; exit code 3 when one is absent or differs."""
     from ..models.store import ModelStore
 
-    store = ModelStore()
+    store = ModelStore.of_user()
     for card in store.here:
         store.path(card.id)
         print_lines({"id": card.id, "state": "whole"} if json else {card.id: "whole"}, as_json=json)
     return 0
+
+
+@app.command("add")
+def add(
+    file: Annotated[str, typer.Argument(help="ONNX or DFM file; or an InsightFace pack: its name or folder.")],
+    wanted: Annotated[
+        str | None, typer.Option("--as", help="Which known net it is, where that cannot be told.")
+    ] = None,
+    accept: Annotated[
+        bool, typer.Option("--accept", help="Take the licence that is shown without being asked.")
+    ] = False,
+    in_place: Annotated[
+        bool, typer.Option("--in-place", help="Leave the file where it is instead of copying.")
+    ] = False,
+    licensed: Annotated[
+        str | None, typer.Option(help="A licence of your own that allows paid work, e.g. a contract's number.")
+    ] = None,
+    json: options.Json = False,
+) -> int:
+    """Add a net: recognise the file, show its licence, record that you take it; exit code 3 when it is damaged."""
+    from ..models.user import look_at
+
+    pack = _pack(file)
+    if pack is None:
+        _add_one(look_at(Path(file), wanted), accept=accept, in_place=in_place, licensed=licensed, json=json)
+        return 0
+    granted = licensed or (pack.licence if pack.commercial else None)
+    for path in pack.files:
+        try:
+            offer = look_at(path)
+        except ModelError as error:
+            print_warning(f"{path.name} was not added: {error}", as_json=json)
+            continue
+        _add_one(
+            offer, accept=accept, in_place=True, licensed=granted, json=json, note=pack.licence, until=pack.valid_until
+        )
+    return 0
+
+
+def _pack(text: str) -> Pack | None:
+    from ..models.packs import find_packs, pack_folders, read_pack
+
+    if Path(text).is_dir():
+        return read_pack(Path(text))
+    named = [pack for pack in find_packs(pack_folders()) if pack.name == text]
+    return named[0] if named and not Path(text).exists() else None
+
+
+def _add_one(
+    offer: Offer,
+    *,
+    accept: bool,
+    in_place: bool,
+    licensed: str | None,
+    json: bool,
+    note: str = "",
+    until: str = "",
+) -> None:
+    from ..models.user import add as add_file
+    from ..models.user import user_folder
+
+    base = offer.found.base
+    facts = {"file": str(offer.path), "recognised": f"{base.title}, by {offer.found.by}", **_licence_facts(base)}
+    if note:
+        facts["licence file"] = note
+    if licensed:
+        facts["your licence"] = licensed
+    print_lines({"id": offer.model_id, **facts} if json else facts, as_json=json, title=offer.model_id)
+    _ask(offer.model_id, accept=accept)
+    card = add_file(
+        offer,
+        user_folder(),
+        getpass.getuser(),
+        in_place=in_place,
+        licensed=licensed,
+        valid_until=until if licensed else "",
+        check=_run_once,
+    )
+    done = {"state": f"added as {card.id}", "commercial use": _ALLOWED[card.commercial]}
+    print_lines({"id": card.id, **done} if json else done, as_json=json, title="")
+
+
+def _ask(model_id: str, *, accept: bool) -> None:
+    if accept:
+        return
+    if not sys.stdin.isatty():
+        raise SettingError(f"the licence of {model_id} was not taken", hint="read it above, then add --accept")
+    if not typer.confirm("Do you take this licence?", default=False):
+        raise SettingError(f"the licence of {model_id} was not taken", hint="nothing was added")
+
+
+def _run_once(card: ModelCard, path: Path) -> None:
+    """A file that cannot be opened and run is damaged, whatever its card says."""
+    from ..models.sessions import open_net
+
+    open_net(card, path, "cpu").warm_up()

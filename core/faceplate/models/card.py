@@ -98,6 +98,7 @@ class ModelCard:
         hashes: SHA-256 of files that are published, so that a file of any name is known.
         training_licence: of what it learnt from, as far as it is known.
         path: of the file, where it stays outside the model folder.
+        valid_until: last day on which `commercial` holds, ISO date; "" for no end.
     """
 
     id: str
@@ -129,6 +130,7 @@ class ModelCard:
     hashes: tuple[str, ...] = ()
     training_licence: str = ""
     path: str = ""
+    valid_until: str = ""
 
     @property
     def is_here(self) -> bool:

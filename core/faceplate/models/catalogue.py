@@ -85,7 +85,7 @@ def parse_card(file: str, model_id: str, entry: object) -> ModelCard:
     values["source"] = Source(**_checked(f"{where}.source", Source, values.get("source")))
     for key in ("inputs", "outputs"):
         values[key] = tuple(_spec(f"{where}.{key}", item) for item in _list(f"{where}.{key}", values.get(key)))
-    values["notes"] = tuple(str(note) for note in _list(f"{where}.notes", values.get("notes")))
+    values["notes"] = tuple(str(note) for note in _any_list(f"{where}.notes", values.get("notes")))
     for key in ("files", "hashes"):
         values[key] = tuple(str(item) for item in _list(f"{where}.{key}", values[key])) if key in values else ()
     for key, count in (("mean", 3), ("std", 3), ("output_range", 2)):
@@ -110,7 +110,7 @@ def _check_file(where: str, card: ModelCard) -> None:
 
 def _spec(where: str, entry: object) -> TensorSpec:
     values = dict(_table(where, entry))
-    shape = _list(f"{where}.shape", values.get("shape"))
+    shape = _any_list(f"{where}.shape", values.get("shape"))
     if not all(isinstance(size, int) and size >= 0 for size in shape):
         raise _bad(f"{where}.shape", "whole numbers, 0 for any", str(shape))
     values["shape"] = tuple(shape)
@@ -135,7 +135,7 @@ def _checked(where: str, kind: type[Any], entry: object) -> dict[str, Any]:
     for name, value in values.items():
         expected = _TYPES.get(str(fields[name].type))
         # Not isinstance: true would pass as a whole number.
-        if expected is not None and (type(value) is not expected or (value == "" and name in needed)):
+        if expected is not None and (type(value) is not expected or (value == "" and name in needed and name != "layout")):
             raise _bad(f"{where}.{name}", str(fields[name].type), repr(value))
     return dict(values)
 
@@ -147,8 +147,14 @@ def _table(where: str, entry: object) -> Mapping[str, Any]:
 
 
 def _list(where: str, entry: object) -> Sequence[Any]:
-    if not isinstance(entry, list) or not entry:
+    if not _any_list(where, entry):
         raise _bad(where, "a list that is not empty", repr(entry))
+    return _any_list(where, entry)
+
+
+def _any_list(where: str, entry: object) -> Sequence[Any]:
+    if not isinstance(entry, list):
+        raise _bad(where, "a list", repr(entry))
     return entry
 
 

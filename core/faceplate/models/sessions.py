@@ -11,7 +11,7 @@ from typing import Any
 from ..errors import DeviceError, ModelError
 from .card import ModelCard, TensorSpec
 from .device import Device, choose_device
-from .net import Array, Net, OpenSession, fits, translate
+from .net import Array, Net, OpenSession, translate
 from .store import ModelStore
 
 __all__ = ["Array", "Net", "OpenSession", "SessionPool"]
@@ -81,23 +81,11 @@ class SessionPool:
         return net
 
     def _net(self, card: ModelCard, path: Path) -> Net:
-        net = Net(card, self._device, lambda: self._load(card, path), path.stat().st_size, self._used)
+        net = Net(
+            card, self._device, lambda: _load(card, path, self._device, self._threads), path.stat().st_size, self._used
+        )
         net.load()
         return net
-
-    def _load(self, card: ModelCard, path: Path) -> Any:
-        session = _open_session(card, path, self._device, self._threads)
-        provider = session.get_providers()[0]
-        if provider != self._device.provider:
-            raise DeviceError(
-                f"model {card.id} did not get the device {self._device}",
-                expected=self._device.provider,
-                found=provider,
-                hint="check that CUDA and cuDNN fit the installed onnxruntime-gpu, or choose the device cpu",
-            )
-        _check_signature(card, "input", card.inputs, session.get_inputs())
-        _check_signature(card, "output", card.outputs, session.get_outputs())
-        return session
 
     def close(self) -> None:
         """Let go of all nets; those still held by others live on until dropped."""
@@ -112,6 +100,37 @@ class SessionPool:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def open_net(card: ModelCard, path: Path, device: str | Device, *, threads: int = 0) -> Net:
+    """A net of its own, outside any pool.
+
+    Args:
+        card: what is known of it.
+        path: of its file, which is not verified.
+        device: as `SessionPool`'s.
+        threads: of the CPU; 0 for one a core.
+
+    Raises:
+        DeviceError: the device is not there.
+    """
+    chosen = choose_device(device) if isinstance(device, str) else device
+    return Net(card, chosen, lambda: _load(card, path, chosen, threads), path.stat().st_size)
+
+
+def _load(card: ModelCard, path: Path, device: Device, threads: int) -> Any:
+    session = _open_session(card, path, device, threads)
+    provider = session.get_providers()[0]
+    if provider != device.provider:
+        raise DeviceError(
+            f"model {card.id} did not get the device {device}",
+            expected=device.provider,
+            found=provider,
+            hint="check that CUDA and cuDNN fit the installed onnxruntime-gpu, or choose the device cpu",
+        )
+    _check_signature(card, "input", card.inputs, session.get_inputs())
+    _check_signature(card, "output", card.outputs, session.get_outputs())
+    return session
 
 
 def _open_session(card: ModelCard, path: Path, device: Device, threads: int) -> Any:
@@ -139,8 +158,20 @@ def _open_session(card: ModelCard, path: Path, device: Device, threads: int) -> 
 def _check_signature(card: ModelCard, kind: str, specs: tuple[TensorSpec, ...], nodes: Any) -> None:
     expected = [(spec.file_name, ("N",) * spec.batched + tuple(n or "any" for n in spec.shape)) for spec in specs]
     found = [(node.name, tuple(node.shape)) for node in nodes]
-    wanted = [(spec.file_name, (0,) * spec.batched + spec.shape) for spec in specs]
-    if len(wanted) != len(found) or any(a != c or not fits(b, d) for (a, b), (c, d) in zip(wanted, found, strict=True)):
+    named = dict(found)
+    # A user's file may give more than its adapter takes.
+    more = kind == "output" and card.kind
+    wanted = {spec.file_name: (0,) * spec.batched + spec.shape for spec in specs}
+    if not (wanted.keys() <= named.keys() if more else list(wanted) == list(named)) or any(
+        not _agree(shape, named[name]) for name, shape in wanted.items()
+    ):
         raise ModelError(
             f"the {kind}s of model {card.id} are not those on its card", expected=str(expected), found=str(found)
         )
+
+
+def _agree(expected: tuple[int, ...], found: tuple[Any, ...]) -> bool:
+    """Whether a shape can be the expected one; 0 there, and words here, stand for any length."""
+    return len(expected) == len(found) and all(
+        a in (0, b) or not isinstance(b, int) for a, b in zip(expected, found, strict=True)
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import hashlib
 import threading
 from collections.abc import Mapping, Sequence
@@ -18,6 +19,21 @@ class ModelStore:
     A file is hashed when it is first asked for, and again only when its size or time of change is another. May be used
     from several threads.
     """
+
+    @classmethod
+    def of_user(cls, folder: Path | None = None) -> ModelStore:
+        """The shipped nets and those that the user has added.
+
+        Args:
+            folder: of the user's models; None for `user_folder`.
+
+        Raises:
+            ModelError: a record in it is damaged.
+        """
+        from .user import load_user_cards, user_folder
+
+        folder = user_folder() if folder is None else folder
+        return cls([folder], {**load_catalogue(), **load_user_cards(folder)})
 
     def __init__(self, folders: Sequence[Path] = (), catalogue: Mapping[str, ModelCard] | None = None) -> None:
         """
@@ -72,12 +88,21 @@ class ModelStore:
         return path
 
     def _find(self, card: ModelCard) -> Path:
+        if not card.is_here:
+            raise ModelError(
+                f"model {card.id} is not installed",
+                expected=f"{' or '.join(card.files)}, from {card.source.url}",
+                found="no file was added",
+                hint=f"get the file (licence: {card.licence}), then: faceplate models add FILE",
+            )
+        if card.path and Path(card.path).is_file():
+            return Path(card.path)
         for folder in self._folders:
             if (folder / card.file).is_file():
                 return folder / card.file
         raise ModelError(
             f"the file of model {card.id} is missing",
-            expected=f"{card.file} in {', '.join(str(folder) for folder in self._folders)}",
+            expected=card.path or f"{card.file} in {', '.join(str(folder) for folder in self._folders)}",
             found="no such file",
             hint=_repair(card),
         )
@@ -119,6 +144,7 @@ def check_commercial(card: ModelCard) -> None:
         LicenceError: with the licence as it is stated.
     """
     if card.commercial is True:
+        _check_day(card)
         return
     known = card.commercial is False
     raise LicenceError(
@@ -129,5 +155,17 @@ def check_commercial(card: ModelCard) -> None:
     )
 
 
+def _check_day(card: ModelCard) -> None:
+    if card.valid_until and datetime.date.today().isoformat() > card.valid_until:
+        raise LicenceError(
+            f"the licence of model {card.id} for commercial work has ended",
+            expected="a licence that is valid today",
+            found=f"{card.licence}, valid until {card.valid_until}",
+            hint="renew the licence and add the model again: faceplate models add FILE --licensed TEXT",
+        )
+
+
 def _repair(card: ModelCard) -> str:
+    if card.kind:
+        return "add it again: faceplate models add FILE"
     return f"reinstall Faceplate, or put {card.file} (from {card.source.project} {card.source.version}) there again"
