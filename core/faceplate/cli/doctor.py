@@ -33,7 +33,7 @@ def _nets(device: str) -> Iterator[tuple[str, str]]:
     from ..models.sessions import SessionPool
     from ..models.store import ModelStore
 
-    store = ModelStore()
+    store = ModelStore.of_user()
     with SessionPool(store, device, threads=1) as pool:
         yield "device", f"{pool.device} ({pool.device.reason})"
         for card in store.here:

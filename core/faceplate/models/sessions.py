@@ -33,7 +33,7 @@ class SessionPool:
     ) -> None:
         """
         Args:
-            store: where nets are found; None for one with the shipped nets only.
+            store: where nets are found; None for the shipped ones and those that the user has added.
             device: "auto", "cpu", "cuda" or "cuda:NUMBER", see `choose_device`; or one that was chosen.
             threads: of the CPU for one net; 0 for one a core.
             commercial: whether the job is paid work; weights that forbid it are refused.
@@ -42,7 +42,7 @@ class SessionPool:
         Raises:
             DeviceError: the device is not there.
         """
-        self._store = store or ModelStore()
+        self._store = store or ModelStore.of_user()
         self._device = choose_device(device) if isinstance(device, str) else device
         self._threads = threads
         self._commercial = commercial
@@ -55,6 +55,11 @@ class SessionPool:
     def device(self) -> Device:
         """Where the nets run, and why there."""
         return self._device
+
+    @property
+    def store(self) -> ModelStore:
+        """Where the nets are found."""
+        return self._store
 
     @property
     def loaded(self) -> tuple[Net, ...]:

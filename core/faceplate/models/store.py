@@ -33,7 +33,9 @@ class ModelStore:
         from .user import load_user_cards, user_folder
 
         folder = user_folder() if folder is None else folder
-        return cls([folder], {**load_catalogue(), **load_user_cards(folder)})
+        store = cls([folder], {**load_catalogue(), **load_user_cards(folder)})
+        store._added = folder
+        return store
 
     def __init__(self, folders: Sequence[Path] = (), catalogue: Mapping[str, ModelCard] | None = None) -> None:
         """
@@ -43,6 +45,7 @@ class ModelStore:
         """
         self._folders = (*folders, data_folder())
         self._catalogue = load_catalogue() if catalogue is None else catalogue
+        self._added: Path | None = None
         self._verified: dict[Path, tuple[int, int]] = {}
         self._lock = threading.Lock()
 
@@ -62,6 +65,11 @@ class ModelStore:
         Raises:
             ModelError: no card has this id.
         """
+        if self._added is not None and not (model_id in self._catalogue and self._catalogue[model_id].is_here):
+            # Perhaps it was added meanwhile; a server lives long.
+            from .user import load_user_cards
+
+            self._catalogue = {**self._catalogue, **load_user_cards(self._added)}
         if model_id not in self._catalogue:
             raise ModelError(
                 f"there is no model {model_id}", expected=f"one of {', '.join(self._catalogue)}", hint="check the name"
