@@ -64,10 +64,13 @@ class FaceQuestion:
 
 @dataclass(frozen=True)
 class _Shot:
-    """The faces of a shot, and what was chosen of them: choosing looks at every frame, and is the same for each."""
+    """The faces of a shot, and what was found out of them once, since it is the same for each frame: what was chosen,
+    which looks at every frame, and `exposure_key`'s hashes of landmarks.
+    """
 
     faces: ShotFaces
     choices: dict[tuple[Assignment, ...], Mapping[int, int]] = field(default_factory=dict)
+    hashes: dict[tuple[int, ...], str] = field(default_factory=dict)
 
     def chosen(self, assignments: tuple[Assignment, ...]) -> Mapping[int, int]:
         found = self.choices.get(assignments)
@@ -115,7 +118,9 @@ class FaceFinder:
         for track in shot.faces.tracks:
             if track.id in chosen and question.frame.number in track.observations:
                 identity = question.identities[question.assignments[chosen[track.id]].identity]
-                planned.append(PlannedFace(track, identity, self._exposure(question, bench, track, alone=alone)))
+                planned.append(
+                    PlannedFace(track, identity, self._exposure(question, bench, track, shot.hashes, alone=alone))
+                )
         return FrameFaces(ShotPlan(planned), reason)
 
     def _from_sidecar(self, question: FaceQuestion) -> tuple[_Shot | None, str]:
@@ -166,7 +171,9 @@ class FaceFinder:
             return False  # pixels that came through memory have no file to compare
         return self._hashes.get(stored.path) != shot.source.hashes.get(question.frame.number)
 
-    def _exposure(self, question: FaceQuestion, bench: Workbench, track: Track, *, alone: bool) -> float:
+    def _exposure(
+        self, question: FaceQuestion, bench: Workbench, track: Track, hashes: dict[tuple[int, ...], str], *, alone: bool
+    ) -> float:
         """One for the whole track where its shot is there, as in a batch job; else the frame's own."""
         plate = question.plate
         if plate is None or alone:
@@ -175,17 +182,30 @@ class FaceFinder:
                 return exposure_from_medians([skin_median(bench.config, question.frame, seen)])
             except FaceplateError as error:
                 raise SidecarError("the face's light cannot be measured", found=str(error)) from error
-        found: float = self._cache.make(exposure_key(plate, track), lambda: track_exposure(plate, track))
+        found: float = self._cache.make(exposure_key(plate, track, hashes), lambda: track_exposure(plate, track))
         return found
 
 
-def exposure_key(plate: Plate, track: Track) -> tuple[Any, ...]:
-    """Of what a track's exposure depends on: the files that are looked at, where in them, and how they are read."""
+def exposure_key(plate: Plate, track: Track, hashes: dict[tuple[int, ...], str]) -> tuple[Any, ...]:
+    """Of what a track's exposure depends on: the files that are looked at, where in them, and how they are read.
+
+    Args:
+        plate: of the shot.
+        track: one of its tracks.
+        hashes: of landmarks, of this shot's tracks; kept by its caller as long as these, and filled here.
+    """
     frames = exposure_frames(plate, track)
-    where = hashlib.sha256()
     files = []
     for number in frames:
-        where.update(np.ascontiguousarray(track.observations[number].landmarks).tobytes())
         path = plate.sequence.path(number)
-        files.append(stamp(path) if path.is_file() else (os.fspath(path), 0, 0, 0))
-    return "exposure", plate.decision.space, tuple(frames), tuple(files), where.hexdigest()
+        try:
+            files.append(stamp(path))
+        except OSError:
+            files.append((os.fspath(path), 0, 0, 0))
+    which = track.id, *frames
+    if which not in hashes:
+        where = hashlib.sha256()
+        for number in frames:
+            where.update(np.ascontiguousarray(track.observations[number].landmarks).tobytes())
+        hashes[which] = where.hexdigest()
+    return "exposure", plate.decision.space, tuple(frames), tuple(files), hashes[which]

@@ -2,7 +2,8 @@
 
 A message is a mapping with text keys. On the pipe: u32 bytes of JSON, u64 bytes of arrays, then both, little-endian.
 What JSON has no word for is an object with the key "$": tuples, mappings with other keys, arrays (dtype, shape, place),
-paths, and the values of a closed table of types. Both ends are the same release; nobody else's bytes are read here.
+bytes, paths, and the values of a closed table of types. Both ends are the same release; nobody else's bytes are read
+here.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import IO, Any, cast
 import numpy as np
 
 from faceplate.deliver import Delivery
-from faceplate.face import Appearance, FaceTexture, Identity, Observation, Origin, Track
+from faceplate.face import Appearance, FaceTexture, Identity, Observation, Origin, Portrait, Track
 from faceplate.faces.detect import DetectSettings
 from faceplate.faces.landmarks import LandmarkSettings
 from faceplate.faces.shot import AnalyseSettings, ShotFaces, ShotSource
@@ -39,7 +40,7 @@ _ALIGNED = 64
 """Bytes that every array begins at a multiple of."""
 _SIZES = struct.Struct("<IQ")
 _TYPES: tuple[type, ...] = (
-    *(Observation, Origin, Appearance, Track, FaceTexture, Identity, ShotFaces, ShotSource, AnalyseSettings),
+    *(Observation, Origin, Appearance, Track, FaceTexture, Portrait, Identity, ShotFaces, ShotSource, AnalyseSettings),
     *(DetectSettings, LandmarkSettings, Box, FrameSource, FrameRecord, FrameState, Delivery, HoldOut, Device, CodesAre),
     *(FrameHeader, FrameType, RingLimits),
 )
@@ -51,8 +52,18 @@ def _by_name() -> Mapping[str, type]:
     return {_name(kind): kind for kind in (*_TYPES, *spoken)}
 
 
+@cache
 def _name(kind: type) -> str:
     return f"{kind.__module__}.{kind.__qualname__}"
+
+
+@cache
+def _described(kind: type) -> tuple[str, tuple[str, ...]]:
+    """Name and fields of a type of the table."""
+    name = _name(kind)
+    if _by_name().get(name) is not kind:
+        raise TypeError(f"{name} cannot go to a worker process")
+    return name, tuple(spec.name for spec in dataclasses.fields(cast("Any", kind)))
 
 
 class PipeClosed(Exception):
@@ -128,6 +139,8 @@ def encode(message: Mapping[str, Any]) -> list[Any]:
             arrays.extend([flat.reshape(-1).view(np.uint8) if flat.size else b"", bytes(gap)])
             at, place[0] = place[0], place[0] + flat.nbytes + gap
             return {"$": "array", "is": [flat.dtype.str, list(value.shape), at]}
+        if isinstance(value, bytes):
+            return {"$": "bytes", "is": put(np.frombuffer(value, np.uint8))}
         if isinstance(value, np.generic):
             return value.item()
         if isinstance(value, Path):
@@ -140,11 +153,8 @@ def encode(message: Mapping[str, Any]) -> list[Any]:
             if all(type(key) is str for key in value) and "$" not in value:
                 return {key: put(item) for key, item in value.items()}
             return {"$": "mapping", "is": [[put(key), put(item)] for key, item in value.items()]}
-        name = _name(type(value))
-        if _by_name().get(name) is type(value):
-            names = (spec.name for spec in dataclasses.fields(cast("Any", value)))
-            return {"$": name, "is": {field: put(getattr(value, field)) for field in names}}
-        raise TypeError(f"{name} cannot go to a worker process")
+        name, fields = _described(cast("type", type(value)))
+        return {"$": name, "is": {field: put(getattr(value, field)) for field in fields}}
 
     document = json.dumps(put(dict(message)), separators=(",", ":")).encode("utf-8", "surrogatepass")
     return [_SIZES.pack(len(document), place[0]), document, *arrays]
@@ -165,6 +175,8 @@ def decode(document: bytes | bytearray, arrays: bytes | bytearray) -> dict[str, 
             kind, shape, at = held
             count = int(np.prod(shape, dtype=np.int64))
             return np.frombuffer(arrays, kind, count, at if count else 0).reshape(shape)
+        if name == "bytes":
+            return take(held).tobytes()
         if name == "path":
             return Path(held)
         if name == "tuple":

@@ -29,7 +29,7 @@ def find_runner(where: str, device: str) -> Runner | None:
     """What runs an apply job on a server.
 
     Args:
-        where: "auto" or the server's address.
+        where: "auto", the server's address, or the private folder of a server.
         device: as the command line has it; a server that works on another one does not do for "auto".
 
     Returns:
@@ -39,7 +39,7 @@ def find_runner(where: str, device: str) -> Runner | None:
         ResourceError: nobody answers at the address.
     """
     if where != "auto":
-        info = _at(where)
+        info = _in(Path(where)) if os.path.isdir(where) else _at(where)
         return lambda job, emit, cancel: run_remote(job, info, emit, cancel)
     try:
         info = find(Place())
@@ -61,6 +61,14 @@ def _same_device(devices: tuple[wire.Device, ...], asked: str) -> bool:
 
         return devices[0].name == str(choose_device(asked))
     return devices[0].name in (asked, f"{asked}:0")
+
+
+def _in(folder: Path) -> ConnectionInfo:
+    """The connection of the server of a folder."""
+    try:
+        return find(Place(folder.absolute()))
+    except ClientError as error:
+        raise ResourceError(error.message, expected=error.expected, found=error.found, hint=error.hint) from error
 
 
 def _at(address: str) -> ConnectionInfo:

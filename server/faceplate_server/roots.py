@@ -18,6 +18,7 @@ class Roots:
 
     def __init__(self, folders: Iterable[Path]) -> None:
         self.folders = tuple(Path(os.path.realpath(folder)) for folder in folders)
+        self._inside = [(str(folder), os.path.join(folder, "")) for folder in self.folders]
 
     def check(self, path: str | os.PathLike[str]) -> Path:
         """The path, if it lies inside a root wherever its links lead; a pattern is judged by its folder and name.
@@ -28,8 +29,8 @@ class Roots:
         given = os.fspath(path)
         if not os.path.isabs(given):
             raise Refused("forbidden_path", f"{given} is not absolute", hint="send the whole path")
-        real = Path(os.path.realpath(given))
-        if not any(real.is_relative_to(root) for root in self.folders):
+        real = os.path.realpath(given)
+        if not any(real == root or real.startswith(inside) for root, inside in self._inside):
             raise Refused(
                 "forbidden_path",
                 f"{given} lies outside the folders that this server may use",

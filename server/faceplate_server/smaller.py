@@ -16,7 +16,7 @@ from faceplate.errors import DeviceMemoryError
 from faceplate.models.memory import is_out_of_memory
 from faceplate.pipeline import FacePipeline
 
-from .tiles import TiledEngine
+from .tiles import in_parts
 from .warm import WarmCache
 
 log = logging.getLogger(__name__)
@@ -85,7 +85,7 @@ class FrameMemory:
         with self._by_itself():
             for count in (0, *_TILES):
                 self._make_room()
-                engine = pipeline.engine if count == 0 else TiledEngine(pipeline.engine, count)
+                engine = pipeline.engine if count == 0 else in_parts(pipeline.engine, count)
                 again = FacePipeline(pipeline.config, engine, pipeline.device)
                 done = _tried(attempt, again)
                 if not isinstance(done, _Short):

@@ -13,11 +13,18 @@ import torch
 from faceplate.face import Points
 from faceplate.frame import Box
 from faceplate.job import SwapSettings
-from faceplate.swap.base import Engine, FaceCrop, FaceResult
+from faceplate.swap.base import Engine, FaceCrop, FaceResult, ShotEngine
 
 _OVERLAP = 0.5
 """Of a tile's own side, to each side: what is measured in neighbouring tiles goes over smoothly."""
 _LEAST_PX = 16
+
+
+def in_parts(engine: Engine, count: int) -> Engine:
+    """The engine, in need of a fraction of its memory: `count` x `count` tiles; one whose nets need the whole face in
+    smaller batches.
+    """
+    return engine.smaller(count * count) if isinstance(engine, ShotEngine) else TiledEngine(engine, count)
 
 
 class TiledEngine:
@@ -42,9 +49,9 @@ class TiledEngine:
         """As the engine does."""
         return self._engine.prepare(identity)
 
-    def window(self, landmarks: Points, settings: SwapSettings) -> Box:
+    def window(self, landmarks: Points, settings: SwapSettings, pixel_aspect: float = 1.0) -> Box:
         """As the engine does."""
-        return self._engine.window(landmarks, settings)
+        return self._engine.window(landmarks, settings, pixel_aspect)
 
     def swap(self, crops: Sequence[FaceCrop], prepared: Any) -> list[FaceResult]:
         """One face after the other, tile by tile. See `Engine.swap`."""
@@ -55,7 +62,7 @@ class TiledEngine:
         edited = torch.zeros_like(crop.view)
         core, occluder = crop.view.new_zeros((height, width)), crop.view.new_zeros((height, width))
         st, nearest = crop.view.new_zeros((2, height, width)), crop.view.new_zeros((height, width))
-        facts: list[tuple[float, Mapping[str, float]]] = []
+        facts: list[tuple[float, Mapping[str, float | torch.Tensor]]] = []
         mapped = True
         for rows, down in tiles(height, self._count):
             for columns, across in tiles(width, self._count):
@@ -104,10 +111,10 @@ def _cut(crop: FaceCrop, rows: slice, columns: slice) -> FaceCrop:
     )
 
 
-def _merged(parts: Sequence[tuple[float, Mapping[str, float]]]) -> dict[str, float]:
+def _merged(parts: Sequence[tuple[float, Mapping[str, float | torch.Tensor]]]) -> dict[str, float]:
     """Numbers of a face from those of its tiles, by how much of the face each holds."""
     total = sum(weight for weight, _ in parts)
     if total <= 0:
-        return dict(parts[0][1])
+        return {name: float(value) for name, value in parts[0][1].items()}
     held = [(weight / total, facts) for weight, facts in parts if weight > 0]
-    return {name: sum(share * facts.get(name, 0.0) for share, facts in held) for name in held[0][1]}
+    return {name: sum(share * float(facts.get(name, 0.0)) for share, facts in held) for name in held[0][1]}

@@ -170,7 +170,7 @@ class WorkerProcess:
         return {
             "nets": [(net.card.id, str(net.device), net.provider, net.precision, net.size) for net in nets],
             "warm_bytes": self.cache.total,
-            "memory_mb": process_mb(),
+            "memory_mb": process_mb(children=False),
         }
 
     # The jobs

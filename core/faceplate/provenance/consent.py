@@ -15,6 +15,7 @@ import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -167,6 +168,7 @@ def _hash_file(path: Path) -> str:
         ) from error
 
 
+@lru_cache(maxsize=256)
 def consent_id(consent: Consent | None) -> str:
     """16 hex digits that name this very record (any change gives another), or `NO_CONSENT`."""
     if consent is None:

@@ -38,22 +38,22 @@ def track(count: int, shift: float = 0.0, at: int = 5) -> Track:
 
 
 def test_what_changes_the_exposure_changes_the_key(plate: Plate) -> None:
-    key = exposure_key(plate, track(9))
-    assert key == exposure_key(plate, track(9))
-    assert key != exposure_key(plate, track(8))
-    assert key != exposure_key(plate, track(9, shift=1.0)), "landmarks that were corrected by hand"
+    key = exposure_key(plate, track(9), {})
+    assert key == exposure_key(plate, track(9), {})
+    assert key != exposure_key(plate, track(8), {})
+    assert key != exposure_key(plate, track(9, shift=1.0), {}), "landmarks that were corrected by hand"
     path = plate.sequence.path(7)
     before = path.stat()
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns + 1))
-    assert key != exposure_key(plate, track(9)), "a frame in mid-shot that was rendered anew"
+    assert key != exposure_key(plate, track(9), {}), "a frame in mid-shot that was rendered anew"
     other = dataclasses.replace(plate, decision=dataclasses.replace(plate.decision, space="ACES2065-1"))
-    assert exposure_key(other, track(9)) != exposure_key(plate, track(9))
+    assert exposure_key(other, track(9), {}) != exposure_key(plate, track(9), {})
 
 
 def test_what_does_not_count_leaves_the_key(plate: Plate) -> None:
     whole = track(20)
     unused = next(frame for frame in range(1, 21) if frame not in exposure_frames(plate, whole))
-    key = exposure_key(plate, whole)
-    assert exposure_key(plate, track(20, shift=1.0, at=unused)) == key
+    key = exposure_key(plate, whole, {})
+    assert exposure_key(plate, track(20, shift=1.0, at=unused), {}) == key
     plate.sequence.path(unused).touch()
-    assert exposure_key(plate, whole) == key
+    assert exposure_key(plate, whole, {}) == key

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import threading
+from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import numpy as np
 import pytest
@@ -17,6 +19,7 @@ from faceplate.face import Appearance, Origin
 from faceplate.frame import Box
 from faceplate.job import HoldOut as FileHoldOut
 from faceplate_client import wire
+from faceplate_server import pipe
 from faceplate_server.pipe import Pipe, PipeClosed, decode, encode
 
 LEAF = st.one_of(
@@ -25,6 +28,7 @@ LEAF = st.one_of(
     st.integers(-(2**63), 2**63),
     st.floats(allow_nan=False),
     st.text(),
+    st.binary(),
     st.sampled_from([Origin.EDITED, Path("/show/a.exr"), Box(1, 2, 3, 4), wire.SlotRef("/r", "1:2", 3, 4, 5)]),
 )
 VALUE = st.recursive(
@@ -75,6 +79,24 @@ def test_types_of_one_name_are_told_apart_and_strangers_are_refused() -> None:
         encode({"a": object()})
     with pytest.raises(KeyError):
         decode(b'{"a":{"$":"os.system","is":{}}}', b"")
+
+
+def test_what_a_type_of_the_table_holds_is_in_the_table() -> None:
+    """A field that was added to a face, say, whose type nobody told the pipe of."""
+    lacking = []
+    for kind in pipe._by_name().values():
+        if dataclasses.is_dataclass(kind):
+            hints = get_type_hints(kind)
+            held = [one for spec in dataclasses.fields(kind) for one in _within(hints[spec.name])]
+            lacking += [(kind, one) for one in held if pipe._by_name().get(pipe._name(one)) is not one]
+    assert lacking == []
+
+
+def _within(hint: Any) -> list[type]:
+    """Dataclasses and enumerations that an annotation names."""
+    if isinstance(hint, type) and (dataclasses.is_dataclass(hint) or issubclass(hint, Enum)):
+        return [hint]
+    return [one for part in get_args(hint) for one in _within(part)]
 
 
 def test_messages_of_many_threads_stay_whole_and_the_end_is_told() -> None:
