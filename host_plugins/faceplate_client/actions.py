@@ -28,6 +28,7 @@ from .errors import (
     ClientError,
     ClipGone,
     ConnectionFailed,
+    HostError,
     NoClips,
     RecordDamaged,
     TimedOut,
@@ -36,7 +37,7 @@ from .frame_maths import Span
 from .host import Clip, Host, HostAbout, Placed, PlaceMode, Progress, Project, Result, Scope, Tag
 from .job_record import JobRecord, Recipe
 from .outcome import Analysis, BatchOutcome, ClipOutcome, Manner
-from .result_folder import VersionFolder, clip_folder, faces_file, named, new_version, of_record, versions
+from .result_folder import Holds, VersionFolder, clip_folder, faces_file, named, new_version, of_record, versions
 from .server_jobs import ServerJobs
 from .task import Session
 
@@ -267,6 +268,7 @@ class _Work:
         self.root = self.manner.folder if self.manner.folder is not None else self.project.folder
         self.mode: PlaceMode = self.manner.mode if self.manner.mode is not None else self.about.places[0]
         self._shared: dict[str, Path] = {}
+        self._held = Holds()
 
     def server(self) -> ServerJobs:
         return ServerJobs(self.session, self.about.name, self.manner.retry_s)
@@ -275,20 +277,21 @@ class _Work:
         """All clips' files, then all placed in one undo step."""
         ended: list[_Ended | ClipOutcome] = []
         gone: ClientError | None = None
-        with self.server() as server:
-            for number, order in enumerate(orders, start=1):
-                if self.session.is_cancelled:
-                    ended.append(ClipOutcome(order.name, "cancelled"))
-                    continue
-                if gone is not None:
-                    ended.append(ClipOutcome(order.name, "failed", error=gone))
-                    continue
-                done = self._files(server, order, number, len(orders))
-                ended.append(done)
-                # every clip after would wait for a server that is not there
-                gone = done.error if isinstance(done.error, (ConnectionFailed, TimedOut)) else None
-        if self.manner.place:
-            self._place([one for one in ended if isinstance(one, _Ended)])
+        with self._held:
+            with self.server() as server:
+                for number, order in enumerate(orders, start=1):
+                    if self.session.is_cancelled:
+                        ended.append(ClipOutcome(order.name, "cancelled"))
+                        continue
+                    if gone is not None:
+                        ended.append(ClipOutcome(order.name, "failed", error=gone))
+                        continue
+                    done = self._files(server, order, number, len(orders))
+                    ended.append(done)
+                    # every clip after would wait for a server that is not there
+                    gone = done.error if isinstance(done.error, (ConnectionFailed, TimedOut)) else None
+            if self.manner.place:
+                self._place([one for one in ended if isinstance(one, _Ended)])
         outcomes = tuple(one.outcome() if isinstance(one, _Ended) else one for one in ended)
         return BatchOutcome(outcomes, tuple(self.session.notes))
 
@@ -332,12 +335,14 @@ class _Work:
         else:
             files = of_record(old.path)
             timeline = _hull(timeline, old.timeline).meet(clip.timeline) or timeline
+        self._hold(files)
         bakes = self.bakes(files)
         plan = Plan(clip, self.about, self.project, self.root, files, timeline, recipe, self.mode, number, of, bakes)
         return plan, old
 
     def _plan_again(self, order: _Order, placed: Placed, number: int, of: int) -> tuple[Plan, JobRecord]:
         old = job_record.load(placed.tag.record)
+        self._hold(of_record(old.path))
         if not placed.clip_id:
             raise ClipGone(f"the clip {old.clip!r} that this result was made of is gone", hint="remove the result")
         # as the document has it now: an id may be a name, and the record has that of then
@@ -355,6 +360,13 @@ class _Work:
         bakes = self.bakes(files)
         plan = Plan(clip, self.about, self.project, self.root, files, timeline, recipe, old.mode, number, of, bakes)
         return plan, old
+
+    def _hold(self, files: VersionFolder) -> None:
+        if not self._held.take(files):
+            raise HostError(
+                f"another program is at work on {files.stem}",
+                hint="wait until it is done, or apply to get a version of your own",
+            )
 
     def bakes(self, files: VersionFolder) -> Path | None:
         """A folder that this version's renders have for themselves; the same one each time, as its sources' name."""
@@ -386,7 +398,8 @@ class _Work:
                 return None  # of another view or clip, or half of something: a new version does no harm
             same = (old.clip_id, old.view, old.recipe, old.whole) == (clip.id, clip.view, recipe, part is None)
             same_frames = old.timeline == (part or clip.timeline) and (old.baked != "" or old.source == clip.source)
-            if same and same_frames and not old.placed:
+            ours = old.project_id == self.project.id and not old.placed
+            if same and same_frames and ours and self._held.take(of_record(old.path)):
                 return old
         return None
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from .errors import FolderFailed, FramesMissing
 from .frame_maths import as_text
 from .host import Clip
+from .private import try_lock
 
 _RESERVED = frozenset({"con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(1, 10))})
 _VERSION = re.compile(r"v(\d{3,9})", re.ASCII)
@@ -118,6 +119,44 @@ def named(folder: Path, clip: Clip) -> VersionFolder:
 def of_record(path: Path) -> VersionFolder:
     """The version folder of a job record, whatever the clip is called now."""
     return VersionFolder(path.parent, path.name[: -len(".record.json")])
+
+
+class Holds:
+    """Versions that this run works on, so that another program leaves them alone; let go of at its end.
+
+    A folder that takes no locks (a share without them, one that is read-only) holds nobody off.
+    """
+
+    def __init__(self) -> None:
+        self._held: dict[Path, int] = {}
+
+    def take(self, files: VersionFolder) -> bool:
+        """Hold a version; False when another program does."""
+        path = files.folder / f".{files.stem}.lock"
+        if path in self._held:
+            return True
+        try:
+            # not a private file: a team refreshes each other's results
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        except OSError:
+            return True
+        try:
+            free = try_lock(descriptor)
+        except OSError:
+            free = True
+        if free:
+            self._held[path] = descriptor
+        else:
+            os.close(descriptor)
+        return free
+
+    def __enter__(self) -> Holds:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for descriptor in self._held.values():
+            os.close(descriptor)
+        self._held.clear()
 
 
 def faces_file(root: Path, project: str, clip: Clip, *, baked: bool) -> Path:

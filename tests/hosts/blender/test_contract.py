@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -49,8 +50,9 @@ def reference(original: str, identity: Path, tmp_path_factory: pytest.TempPathFa
     return str(pattern)
 
 
-def passed(blender: Blender, names: list[str], server: Running, folder: Path, restartable: bool, **facts: str) -> None:
-    bench = {
+def bench_of(server: Running, restartable: bool, **facts: str) -> dict[str, Any]:
+    """What `inside/contract.py` makes a bench of; `facts` are original, reference and identity."""
+    return {
         **facts,
         "server": str(server.place.folder),
         "command": list(servers_of(server).command),
@@ -58,6 +60,10 @@ def passed(blender: Blender, names: list[str], server: Running, folder: Path, re
         "media": [1001, 1008],
         "size": [PLATE.width, PLATE.height],
     }
+
+
+def passed(blender: Blender, names: list[str], server: Running, folder: Path, restartable: bool, **facts: str) -> None:
+    bench = bench_of(server, restartable, **facts)
     told = blender.run(
         "contract", "checks", enable=False, paths=PATHS, timeout=600, names=names, folder=folder, bench=bench
     )
