@@ -1,0 +1,1 @@
+"""Adapters of mattes: a crop in, where its face is and what covers it out."""

@@ -1,0 +1,1 @@
+"""Adapters of restorers: a face in, the same face with more detail out."""
