@@ -26,7 +26,7 @@ sys.path[:0] = [str(ROOT / "host_plugins"), str(ROOT / "installers")]
 import wheels  # noqa: E402
 
 from faceplate_client import __version__  # noqa: E402
-from faceplate_install.archive import NotBuildable, blender_zip, write_zip  # noqa: E402
+from faceplate_install.archive import NotBuildable, blender_zip, nuke_zip, resolve_zip, write_zip  # noqa: E402
 
 
 def server_bundle(out: Path) -> Path:
@@ -53,6 +53,8 @@ def checksums(files: dict[str, bytes]) -> bytes:
 
 BUILDERS: dict[str, Callable[[Path], Path]] = {
     "blender": blender_zip,
+    "nuke": nuke_zip,
+    "resolve": resolve_zip,
     "client": wheels.client_wheel,
     "server": server_bundle,
 }

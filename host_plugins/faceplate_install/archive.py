@@ -74,6 +74,20 @@ def nuke_files() -> dict[str, bytes]:
     return {name[len(top) :] if name.startswith(top) else f"faceplate_nuke/{name}": data for name, data in files}
 
 
+def resolve_files() -> dict[str, bytes]:
+    """Resolve's Fusion folder: what its menu lists, and the package where these scripts look for it.
+
+    Raises:
+        NotBuildable: see `plugin_files`.
+    """
+    menu = "menu/"
+    files = {}
+    for name, data in plugin_files("faceplate_resolve").items():
+        title = f"Faceplate {PurePosixPath(name).stem.capitalize()}.py"
+        files[f"Scripts/Utility/{title}" if name.startswith(menu) else f"Faceplate/faceplate_resolve/{name}"] = data
+    return files
+
+
 def _relative_imports(name: str, data: bytes) -> bytes:
     text = data.decode("utf-8")
     if _OTHER.search(text):
@@ -101,3 +115,22 @@ def blender_zip(folder: Path) -> Path:
         NotBuildable: see `plugin_files`.
     """
     return write_zip(plugin_files("faceplate_blender"), folder / f"faceplate-blender-{__version__}.zip")
+
+
+def nuke_zip(folder: Path) -> Path:
+    """Build Nuke's plug-in folder, to be unpacked into a folder on NUKE_PATH, whose `init.py` then has to name it.
+
+    Raises:
+        NotBuildable: see `plugin_files`.
+    """
+    files = {f"faceplate/{name}": data for name, data in nuke_files().items()}
+    return write_zip(files, folder / f"faceplate-nuke-{__version__}.zip")
+
+
+def resolve_zip(folder: Path) -> Path:
+    """Build what is unpacked into Resolve's Fusion folder.
+
+    Raises:
+        NotBuildable: see `plugin_files`.
+    """
+    return write_zip(resolve_files(), folder / f"faceplate-resolve-{__version__}.zip")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from xml.sax.saxutils import escape
 
-from .archive import plugin_files
+from .archive import nuke_files, plugin_files, resolve_files
 from .places import Host, Surroundings
 from .record import Tree
 
@@ -60,6 +60,17 @@ def blender_tree(host: Host, _place: Path, _around: Surroundings) -> Tree:
     return Tree(host.own, _inside(host.own, plugin_files("faceplate_blender")))
 
 
+def nuke_tree(host: Host, _place: Path, _around: Surroundings) -> Tree:
+    """Nuke's plug-in folder, and the line that puts it on Nuke's path."""
+    line = f'import nuke\n\nnuke.pluginAddPath("./{host.own}")'
+    return Tree(host.own, _inside(host.own, nuke_files()), lines={"init.py": line})
+
+
+def resolve_tree(host: Host, _place: Path, _around: Surroundings) -> Tree:
+    """The scripts of Resolve's menu, and the package that they call."""
+    return Tree(host.own, resolve_files())
+
+
 def server_tree(host: Host, place: Path, around: Surroundings) -> Tree:
     """The server as a service of this user, started by this environment's program, with a configuration to edit."""
     program = Path(sys.executable).with_name("faceplate.exe" if around.system == "win32" else "faceplate")
@@ -81,4 +92,9 @@ def _inside(folder: str, files: Mapping[str, bytes]) -> dict[str, bytes]:
     return {f"{folder}/{name}": data for name, data in files.items()}
 
 
-TREES: Mapping[str, Callable[[Host, Path, Surroundings], Tree]] = {"blender": blender_tree, "server": server_tree}
+TREES: Mapping[str, Callable[[Host, Path, Surroundings], Tree]] = {
+    "blender": blender_tree,
+    "nuke": nuke_tree,
+    "resolve": resolve_tree,
+    "server": server_tree,
+}

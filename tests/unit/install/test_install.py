@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import configparser
 import json
+import os
 import plistlib
 import shlex
+import subprocess
 import sys
+import types
 import zipfile
 from pathlib import Path
 
@@ -273,6 +276,52 @@ def test_places_on_every_system(host: str, system: str, environment: dict[str, s
 def test_a_system_nobody_knows() -> None:
     with pytest.raises(InputError, match="no place is known for Nuke on sunos"):
         load_hosts()["nuke"].places(Surroundings("sunos", {}, Path("/home/a")))
+
+
+def test_nuke_finds_its_folder_by_a_line_in_init(cli: Cli, tmp_path: Path) -> None:  # noqa: F811
+    mine = tmp_path / "init.py"
+    mine.write_text("import nuke\n\nnuke.pluginAddPath('./gizmos')\n")
+    done = cli("install", "nuke", "--path", tmp_path)
+    assert done.code == 0
+    added: list[str] = []
+    told = types.ModuleType("nuke")
+    told.pluginAddPath = added.append  # type: ignore[attr-defined]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "nuke", told)
+        exec(compile(mine.read_text(), "init.py", "exec"), {})
+    assert added == ["./gizmos", "./faceplate"]
+    for name in ("init.py", "menu.py", "faceplate_nuke/host.py", "faceplate_nuke/faceplate_client/wire/__init__.py"):
+        assert (tmp_path / "faceplate" / name).is_file(), name
+    assert cli("install", "nuke", "--path", tmp_path, "--uninstall").code == 0
+    assert files_in(tmp_path) == {mine}
+    assert mine.read_text() == "import nuke\n\nnuke.pluginAddPath('./gizmos')\n"
+
+
+def test_resolve_lists_scripts_that_find_their_package(
+    cli: Cli,  # noqa: F811
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Path, "home", lambda: tmp_path)
+    monkeypatch.setattr(sys, "platform", "linux")
+    assert cli("install", "resolve").code == 0
+    fusion = tmp_path / ".local" / "share" / "DaVinciResolve" / "Fusion"
+    listed = sorted(path.name for path in (fusion / "Scripts" / "Utility").iterdir())
+    assert listed == [f"Faceplate {name}.py" for name in ("Apply", "Batch", "Cancel", "Refresh", "Remove")]
+    # Resolve sets no __file__; the script looks where the installer writes
+    cut = 'open(sys.argv[1]).read().partition("    from faceplate_resolve")[0]'
+    words = f"import sys; exec({cut}); print(FOUND)"
+    shown = subprocess.run(
+        [sys.executable, "-c", words, str(fusion / "Scripts" / "Utility" / "Faceplate Apply.py")],
+        env={**os.environ, "HOME": str(tmp_path), "FACEPLATE_RESOLVE": ""},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert shown.stdout.strip() == str(fusion / "Faceplate")
+    assert (fusion / "Faceplate" / "faceplate_resolve" / "faceplate_client" / "client.py").is_file()
+    assert cli("install", "resolve", "--uninstall").code == 0
+    assert files_in(tmp_path) == set()
 
 
 @pytest.mark.parametrize("system", ["linux", "darwin", "win32"])
