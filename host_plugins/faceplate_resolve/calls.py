@@ -16,7 +16,8 @@ from faceplate_client.errors import HostError
 T = TypeVar("T")
 
 TRIES = 2
-_PAUSE_S = 0.2
+PAUSE_S = 0.2
+"""Seconds before the second."""
 MODAL = "if Resolve shows a dialog, answer it: until then its calls fail"
 
 
@@ -66,7 +67,6 @@ def done(
     *,
     kind: type[HostError] = HostError,
     hint: str = MODAL,
-    pause_s: float = _PAUSE_S,
 ) -> None:
     """Make a call that changes something, and see that it did; tried twice.
 
@@ -77,7 +77,6 @@ def done(
         came_true: whether the document is as it should be.
         kind: of error.
         hint: next step of the artist.
-        pause_s: before the second try.
 
     Raises:
         HostError: of `kind`; it did not come true.
@@ -85,7 +84,7 @@ def done(
     said: Any = None
     for number in range(TRIES):
         if number:
-            time.sleep(pause_s)
+            time.sleep(PAUSE_S)
         try:
             said = write()
         except HostError:

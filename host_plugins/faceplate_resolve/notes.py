@@ -40,7 +40,7 @@ class Note:
         name: of the source item.
         before: id of the media that the source item showed before.
         enabled: whether the source item was enabled before.
-        bin_made: whether the bin was made for it.
+        bin_made: whether the bin was made for it, or for another result.
         track_made: whether the track above was made for it.
     """
 

@@ -127,8 +127,8 @@ def _take(
         index = _take_index(item, note.media)
         if index is None:
             continue
-        maybe(item.SelectTakeByIndex, index)
-        if maybe(item.GetSelectedTakeIndex) == index and maybe(_shows, item, note.media, timeline, result):
+        _select(item, index, name)
+        if maybe(_shows, item, note.media, timeline, result):
             return item, note
         _drop_take(item, note.media, selected, name)
     raise PlaceFailed(
@@ -144,6 +144,16 @@ def _take_index(item: api.Item, media: str) -> int | None:
     return found[-1] if found else None
 
 
+def _select(item: api.Item, index: int, name: str) -> None:
+    done(
+        "TimelineItem.SelectTakeByIndex",
+        name,
+        lambda: item.SelectTakeByIndex(index),
+        lambda: item.GetSelectedTakeIndex() == index,
+        kind=PlaceFailed,
+    )
+
+
 def _drop_take(item: api.Item, media: str, selected: int, name: str) -> None:
     """Delete a take and select what was selected before: a take goes only when another one is selected."""
     index = _take_index(item, media)
@@ -151,13 +161,7 @@ def _drop_take(item: api.Item, media: str, selected: int, name: str) -> None:
         return
     if maybe(item.GetSelectedTakeIndex) == index:
         other = selected if selected and selected != index else next(one for one, _ in takes_of(item) if one != index)
-        done(
-            "TimelineItem.SelectTakeByIndex",
-            name,
-            lambda: item.SelectTakeByIndex(other),
-            lambda: item.GetSelectedTakeIndex() == other,
-            kind=PlaceFailed,
-        )
+        _select(item, other, name)
     done(
         "TimelineItem.DeleteTakeByIndex",
         name,

@@ -19,6 +19,7 @@ from . import api
 from .calls import asked, done, maybe, rate, whole
 from .colours import Colour
 from .items import media_id, on_timeline, takes_of
+from .notes import notes_of
 
 BIN = "Faceplate"
 
@@ -109,7 +110,7 @@ def bring_in(desk: Desk, clip: Clip, result: Result) -> tuple[api.PoolItem, bool
     """Import a result into the bin.
 
     Returns:
-        The clip in the media pool, and whether the bin was made for it.
+        The clip in the media pool, and whether the bin was made for it or for another result.
 
     Raises:
         FramesMissing: a file is not on the disk.
@@ -137,7 +138,7 @@ def bring_in(desk: Desk, clip: Clip, result: Result) -> tuple[api.PoolItem, bool
         if made:
             _delete_bin(desk.pool)
         raise
-    return media, made
+    return media, made or _made_by_us(desk.project)
 
 
 def throw_out(desk: Desk, media: str, *, bin_made: bool) -> None:
@@ -168,6 +169,11 @@ def in_use(project: api.Project, media: str) -> bool:
             if media_id(item) == media or any(str(one.GetUniqueId()) == media for _, one in takes_of(item)):
                 return True
     return False
+
+
+def _made_by_us(project: api.Project) -> bool:
+    there = (item for timeline in timelines(project) for _, item in on_timeline(timeline))
+    return any(note.bin_made for item in there for note in notes_of(item))
 
 
 def timelines(project: api.Project) -> Iterator[api.Timeline]:

@@ -42,8 +42,10 @@ _RESET = {
     "CompositeMode": 0,
 }
 _CROPS = ("CropLeft", "CropRight", "CropTop", "CropBottom", "Pitch", "Yaw", "AnchorPointX", "AnchorPointY")
-_POLL_S = 0.1
+POLL_S = 0.1
+"""Seconds between looks at the disk."""
 STALLED_S = 120.0
+"""Seconds without a new frame after which a render is given up."""
 
 
 def bake(
@@ -53,9 +55,6 @@ def bake(
     frames: Span,
     pattern: str,
     pump: Callable[[], None],
-    *,
-    poll_s: float = _POLL_S,
-    stalled_s: float = STALLED_S,
 ) -> Generator[int, None, None]:
     """Render an item's timeline frames; see `Host.bake`.
 
@@ -66,8 +65,6 @@ def bake(
         frames: of the timeline.
         pattern: of the files, numbered as the timeline.
         pump: called while nothing happens, so that a window lives on.
-        poll_s: seconds between looks at the disk.
-        stalled_s: seconds without a new frame after which the render is given up.
 
     Raises:
         BakeFailed: a frame could not be rendered, or the render would not be scene-linear.
@@ -88,7 +85,7 @@ def bake(
         with _own_timeline(desk, item, clip, frames) as (timeline, marks):
             _linear(desk, timeline, clip.name)
             with _job(desk, timeline, clip.name, folder, marks) as job:
-                yield from _watch(desk, clip.name, job, folder, frames, pattern, pump, poll_s, stalled_s)
+                yield from _watch(desk, clip.name, job, folder, frames, pattern, pump)
 
 
 def _restore(desk: Desk, page: object, shown: api.Timeline | None, folder: api.Folder | None) -> None:
@@ -124,18 +121,27 @@ def _own_timeline(desk: Desk, item: api.Item, clip: Clip, frames: Span) -> Itera
         else:
             yield timeline, _appended(desk, timeline, item, clip, frames)
     finally:
+        _drop(desk, name, new)
+
+
+def _drop(desk: Desk, name: str, new: Callable[[], api.Timeline | None]) -> None:
+    """Delete the timeline again; the current one cannot be deleted, so that another has to be shown first."""
+
+    def leave_and_delete() -> None:
         extra = new()
         if extra is not None:
-            if maybe(desk.project.GetCurrentTimeline) is not None:
-                maybe(show, desk.project, desk.timeline)
-            done(
-                "MediaPool.DeleteTimelines",
-                name,
-                lambda: desk.pool.DeleteTimelines([extra]),
-                lambda: new() is None,
-                kind=BakeFailed,
-                hint=f"delete the timeline {name!r} yourself",
-            )
+            show(desk.project, desk.timeline)
+            desk.pool.DeleteTimelines([extra])
+
+    if new() is not None:
+        done(
+            "MediaPool.DeleteTimelines",
+            name,
+            lambda: maybe(leave_and_delete),
+            lambda: new() is None,
+            kind=BakeFailed,
+            hint=f"delete the timeline {name!r} yourself",
+        )
 
 
 def _own_settings(timeline: api.Timeline, clip: Clip) -> None:
@@ -284,7 +290,7 @@ def _stop(project: api.Project) -> None:
         maybe(project.StopRendering)
         end = time.monotonic() + 10.0
         while maybe(project.IsRenderingInProgress) and time.monotonic() < end:
-            time.sleep(_POLL_S)
+            time.sleep(POLL_S)
 
 
 def _presets(project: api.Project) -> list[str]:
@@ -315,8 +321,6 @@ def _watch(
     frames: Span,
     pattern: str,
     pump: Callable[[], None],
-    poll_s: float,
-    stalled_s: float,
 ) -> Generator[int, None, None]:
     """Move files to their places as they become whole: one is, when the next has come or the job has ended."""
     wanted = iter(frames)
@@ -336,10 +340,10 @@ def _watch(
             yield frame
         if not going:
             break
-        if time.monotonic() - last > stalled_s:
+        if time.monotonic() - last > STALLED_S:
             raise BakeFailed(f"the render of {name!r} stands still", found=f"{moved} of {len(frames)} frames")
         pump()
-        time.sleep(poll_s)
+        time.sleep(POLL_S)
     if moved != len(frames):
         status = maybe(desk.project.GetRenderJobStatus, job) or {}
         raise BakeFailed(
