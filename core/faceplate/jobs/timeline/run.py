@@ -223,7 +223,7 @@ class _Render:
             self._fail(shot, {"type": "FrameError", "message": text, "frames": ranges_text((n, n) for n in lacking)})
             return []
         self.counts["kept" if set(states) == {"kept"} else "done"] += 1
-        return [(clip.item, self._result(shot, made, clip)) for clip in shot.clips]
+        return [(clip.item, result_of(shot, made, clip)) for clip in shot.clips]
 
     def _words(self, shot: ShotPlan, parts: Sequence[Run], output: str, seen: SeenShot, cast: Cast) -> ApplyWords:
         people = tuple(f"{path}@{track}" for track, path in sorted(cast.tracks[shot.name].items()))
@@ -239,11 +239,6 @@ class _Render:
             faces=str(seen.sidecar),
             fps=fps,
         )
-
-    def _result(self, shot: ShotPlan, made: Mapping[Run, str], clip: ClipPlan) -> Result:
-        part = shot.part_of(clip)
-        facts = {"plate": shot.media.plate, "shot": shot.name, "frames": f"{part[0]}-{part[1]}"}
-        return Result(Path(made[part]).absolute(), part, shot.media.numbers.first, clip.begins, clip.count, facts)
 
     def _finish(self, state: Any, written: Sequence[Path], cast: Cast | None) -> RenderOutcome:
         outcome = RenderOutcome(state, dict(self.counts), self.failed, tuple(written))
@@ -267,6 +262,19 @@ class _Render:
             }
         )
         return outcome
+
+
+def result_of(shot: ShotPlan, made: Mapping[Run, str], clip: ClipPlan) -> Result:
+    """What a clip plays of its source's results.
+
+    Args:
+        shot: the source.
+        made: file or pattern by part, as `plan.outputs` gives them.
+        clip: of the source.
+    """
+    part = shot.part_of(clip)
+    facts = {"plate": shot.media.plate, "shot": shot.name, "frames": ranges_text([part])}
+    return Result(Path(made[part]).absolute(), part, shot.media.numbers.first, clip.begins, clip.count, facts)
 
 
 def _quiet(emit: Emit, shot: str) -> Emit:

@@ -29,7 +29,10 @@ def prepare(text: str) -> str:
     for track in root.iter("track"):
         items = list(track)
         for index, item in enumerate(items):
-            effect = _remap(item) if item.tag == "clipitem" else None
+            if item.tag != "clipitem":
+                continue
+            _refuse_subclip(item)
+            effect = retime_of(item)
             if effect is None:
                 continue
             try:
@@ -74,11 +77,20 @@ def finish(timeline: Any) -> None:
                 effect.metadata["faceplate"] = {"retime": found[PROBLEM]}
 
 
+def _refuse_subclip(item: ElementTree.Element) -> None:
+    """Nobody says whether `in` counts from the subclip or from the file."""
+    if item.findtext("subclipinfo/startoffset", "0").strip() not in ("", "0"):
+        effect = ElementTree.SubElement(ElementTree.SubElement(item, "filter"), "effect")
+        ElementTree.SubElement(effect, "name").text = "subclip"
+        ElementTree.SubElement(effect, PROBLEM).text = "it is a subclip of a file"
+
+
 class _Unknown(Exception):
     """Why the speed of a clip cannot be told."""
 
 
-def _remap(item: ElementTree.Element) -> ElementTree.Element | None:
+def retime_of(item: ElementTree.Element) -> ElementTree.Element | None:
+    """The effect that retimes a clip item, None where it runs as shot."""
     for each in item.findall("filter"):
         effect = each.find("effect")
         if effect is not None and effect.findtext("effectid") == "timeremap" and each.findtext("enabled") != "FALSE":

@@ -72,6 +72,7 @@ class Reader(FcpxXml):  # type: ignore[misc]
         root = parse(text)
         self.notes = tidy(root)
         super().__init__(ElementTree.tostring(root, encoding="unicode"))
+        self._place = {element: number for number, element in enumerate(self.fcpx_xml.iter())}
 
     def _from_library(self) -> Any:
         import opentimelineio as otio
@@ -107,6 +108,7 @@ class Reader(FcpxXml):  # type: ignore[misc]
     def _build_composable(self, element: Any, default_format: str) -> Any:
         item = super()._build_composable(element, default_format)
         clip = self._timing_clip(element)
+        item.metadata.setdefault("fcpx", {})["element"] = self._place[element]
         item.enabled = clip.get("enabled", "1") != "0"
         conform = clip.find("conform-rate")
         if conform is not None and conform.get("scaleEnabled", "1") != "0":

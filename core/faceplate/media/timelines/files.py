@@ -168,7 +168,7 @@ def _read(path: Path, kind: Kind, rate: Fraction | None) -> tuple[Any, list[str]
         with contextlib.redirect_stdout(said):
             found = otio.adapters.read_from_file(str(path), "AAF")
         return found, [f"AAF: {line}" for line in said.getvalue().splitlines() if line.strip()]
-    text = _text(path)
+    text = read_text(path)
     if kind == "fcpx":
         from .fcpx import Reader
 
@@ -193,7 +193,12 @@ def _read(path: Path, kind: Kind, rate: Fraction | None) -> tuple[Any, list[str]
     return found, edl.finish(found, rate)
 
 
-def _text(path: Path) -> str:
+def read_text(path: Path) -> str:
+    """The text of a timeline file, whatever its encoding.
+
+    Raises:
+        InputError: no text.
+    """
     data = path.read_bytes()
     for encoding in ("utf-8-sig", "utf-16") if data[:2] in (b"\xff\xfe", b"\xfe\xff") else ("utf-8-sig", "latin-1"):
         with contextlib.suppress(UnicodeDecodeError):

@@ -210,9 +210,9 @@ class Linker:
                 stem = split_pattern(name)[0].rstrip("._- ")
             found.append((stem.lower(), suffix.lower()))
         for other in target.names:
-            stem, suffix = os.path.splitext(other)
+            stem, suffix = os.path.splitext(_BRACKET.sub("", other))
             known = suffix.lower() in FORMATS or is_movie(other)
-            found.append(((stem if known else other).lower(), suffix.lower() if known else ""))
+            found.append(((stem.rstrip("._- ") if known else other).lower(), suffix.lower() if known else ""))
         return found
 
     def _open(self, plate: str, target: Wanted) -> Found:

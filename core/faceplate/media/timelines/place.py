@@ -8,7 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from ..sequence import split_pattern
+from ..sequence import output_path, split_pattern
 from .folders import Run
 from .times import exact_rate
 
@@ -45,6 +45,10 @@ class Result:
     def length(self) -> int:
         """Frames in it."""
         return self.frames[1] - self.frames[0] + 1
+
+    def picture(self, number: int) -> Path:
+        """The file of a frame, where the result is pictures."""
+        return output_path(str(self.path), number)
 
     @property
     def is_movie(self) -> bool:
