@@ -8,9 +8,11 @@ identities, so that any frame can be done alone, in any order, with the same byt
 from __future__ import annotations
 
 import math
+import threading
 import time
 from collections.abc import Mapping, MutableMapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict, dataclass, field
 from functools import reduce
 from typing import Any
 
@@ -26,15 +28,15 @@ from .errors import SidecarError
 from .face import Appearance, Identity, Observation
 from .frame import Box, Frame, Pixels
 from .job import SwapSettings
-from .swap.base import Engine, FaceCrop, FaceResult
+from .swap.base import Engine, FaceCrop, FaceResult, ShotEngine, ShotSolve
+from .swap.change import Change, cut, extent, light_under, numbers
 from .swap.comp import final_matte
+from .swap.crossing import Crossing
+from .swap.together import Together
 
 Plane = NDArray[np.float32]
 
 _WIDEST = 8
-_WORTH_CUTTING = 0.8
-"""Part of a window under which it is cut to what is in it: to cut means to copy."""
-_THIN = 4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,6 +50,7 @@ class FaceTask:
         settings: sampled for this frame.
         exposure: power of two that brings the track's skin to where a photograph has it; one for the whole track.
         appearance: what the track usually looks like, or None.
+        solve: what a `ShotEngine` has settled for the track, or None.
     """
 
     track: int
@@ -56,6 +59,7 @@ class FaceTask:
     settings: SwapSettings
     exposure: float
     appearance: Appearance | None = None
+    solve: ShotSolve | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,6 +77,7 @@ class SwappedFrame:
         identities: each identity's share of `matte`, by name; they sum to at most 1.
         facts: numbers for the report, by track id.
         seconds: time by step.
+        copies: how often and how many bytes crossed to the device and back (`swap.crossing.Copies`).
     """
 
     pixels: Pixels
@@ -85,6 +90,7 @@ class SwappedFrame:
     identities: Mapping[str, Plane]
     facts: Mapping[int, Mapping[str, float]] = field(default_factory=dict)
     seconds: Mapping[str, float] = field(default_factory=dict)
+    copies: Mapping[str, int] = field(default_factory=dict)
 
 
 class _Clock:
@@ -100,47 +106,6 @@ class _Clock:
         self._last = now
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Change:
-    """One face's change over `window`; the plate and the result's planes are cut to it."""
-
-    task: FaceTask
-    window: Box
-    plate: torch.Tensor
-    edited: torch.Tensor
-    matte: torch.Tensor
-    result: FaceResult
-    facts: Mapping[str, float]
-
-
-def _extent(result: FaceResult) -> tuple[slice, slice] | None:
-    """Rows and columns outside which a result changes and knows nothing; all of them where little would be cut off."""
-    known = result.matte_core if result.st is None else result.matte_core + result.st[0]
-    rows, columns = known.amax(1).nonzero(), known.amax(0).nonzero()
-    if len(rows) == 0:
-        return None
-    found = slice(int(rows[0]), int(rows[-1]) + 1), slice(int(columns[0]), int(columns[-1]) + 1)
-    area = (found[0].stop - found[0].start) * (found[1].stop - found[1].start)
-    return found if area < _WORTH_CUTTING * known.numel() else (slice(0, known.shape[0]), slice(0, known.shape[1]))
-
-
-def _cut(result: FaceResult, rows: slice, columns: slice) -> FaceResult:
-    return FaceResult(
-        edited=result.edited[:, rows, columns].contiguous(),
-        matte_core=result.matte_core[rows, columns],
-        matte_occluder=result.matte_occluder[rows, columns],
-        st=None if result.st is None else result.st[:, rows, columns],
-        facts=result.facts,
-    )
-
-
-def _light(view: torch.Tensor, matte: torch.Tensor) -> float:
-    """Luminance of a linear view under a matte, summed over every fourth pixel of every fourth row."""
-    thin = (slice(None, None, _THIN), slice(None, None, _THIN))
-    lit = (view[:, *thin] * matte[thin]).sum((1, 2))
-    return float(lit @ view.new_tensor([0.2126, 0.7152, 0.0722]))
-
-
 class FacePipeline:
     """Replaces the faces of one frame after another.
 
@@ -149,6 +114,9 @@ class FacePipeline:
         engine: what replaces a face; one for the whole job.
         device: where the pixel work runs.
         prepared: where identities that are on the device are kept, by content hash; None for all of them, for ever.
+        together: put the faces of frames that several threads are at into one batch; None for on a GPU alone, whose
+            work one frame does not fill.
+        packed: see `Crossing`.
     """
 
     def __init__(
@@ -157,17 +125,27 @@ class FacePipeline:
         engine: Engine,
         device: torch.device,
         prepared: MutableMapping[str, Any] | None = None,
+        *,
+        together: bool | None = None,
+        packed: bool = False,
     ) -> None:
         self.config = config
         self.engine = engine
         self.device = device
         self._prepared: MutableMapping[str, Any] = {} if prepared is None else prepared
+        self._packed = packed
+        self._own = threading.local()
+        self._together: Together | None = None
+        if isinstance(engine, ShotEngine) and (device.type == "cuda" if together is None else together):
+            self._together = Together(engine.swap_together, device)
 
     def prepare(self, identity: Identity) -> Any:
         """The identity on the device, made once."""
         found = self._prepared.get(identity.content_hash)
         if found is None:
             found = self._prepared[identity.content_hash] = self.engine.prepare(identity)
+            if self.device.type == "cuda":
+                torch.cuda.current_stream(self.device).synchronize()  # other threads' streams will read it
         return found
 
     def process(
@@ -184,28 +162,81 @@ class FacePipeline:
         Returns:
             The frame with its layers. Pixels where the matte is 0 are the plate's, bit for bit.
         """
-        clock = _Clock()
+        with self._stream():
+            return self._process(frame, tasks, holdout, out)
+
+    def _process(
+        self, frame: Frame, tasks: Sequence[FaceTask], holdout: Plane | None, out: Pixels | None
+    ) -> SwappedFrame:
+        clock, crossing = _Clock(), Crossing(self.device, packed=self._packed)
         to_709 = self.config.to_rec709(frame.colour_space)
         from_709 = self.config.from_rec709(frame.colour_space)
+        placed = [(task, window) for task in tasks if not (window := self._window(frame, task)).is_empty]
+        if not placed:
+            return untouched(frame, out)
+        whole = reduce(Box.union, (window for _, window in placed))
+        plate, hold = self._upload(frame, whole, holdout, crossing)
+        clock.lap("upload")
+        seen = []
+        for task, window in placed:
+            rows, columns = window.slices(whole)
+            under = plate[:, rows, columns]
+            before = to_linear_view(under, to_709, task.exposure)
+            display = encode_display(before) if self.engine.encoding == "display" else None
+            # what the engine leaves alone has to come back equal
+            seen.append((under, before if display is None else decode_display(display), display))
+        clock.lap("view")
+        views = [before if display is None else display for _, before, display in seen]
+        crops = [self._crop(frame, window, task, view) for (task, window), view in zip(placed, views, strict=True)]
+        results = self._swapped(crops, [self.prepare(task.identity) for task, _ in placed])
+        clock.lap("engine")
         changes = []
-        for task in tasks:
-            window = self._window(frame, task)
-            if not window.is_empty:
-                change = self._change(frame, window, task, holdout, to_709, from_709, clock)
-                if change is not None:
-                    changes.append(change)
+        for (task, window), (under, before, _), result in zip(placed, seen, results, strict=True):
+            held = None if hold is None else hold[window.slices(whole)]
+            change = self._change(window, task, under, before, result, held, from_709, clock)
+            if change is not None:
+                changes.append(change)
         if not changes:
             return untouched(frame, out)
         union = reduce(Box.union, (change.window for change in changes))
-        comp = Composite(changes[0].plate if len(changes) == 1 else self._upload(frame, union))
+        rows, columns = union.slices(whole)
+        comp = Composite(changes[0].plate if len(changes) == 1 else plate[:, rows, columns].contiguous())
         for change in changes:
             at = change.window.slices(union)
-            comp.add(change.task.identity.name, at, change.edited, change.matte, change.result)
+            comp.add(change.name, at, change.edited, change.matte, change.result)
         clock.lap("comp")
-        swapped = self._download(frame, union, comp, out)
+        swapped, facts = self._download(frame, union, comp, changes, out, crossing)
         clock.lap("download")
-        facts = {change.task.track: {**change.result.facts, **change.facts} for change in changes}
-        return SwappedFrame(**swapped, facts=facts, seconds=clock.seconds)
+        return SwappedFrame(**swapped, facts=facts, seconds=clock.seconds, copies=asdict(crossing.copies))
+
+    def look(self, frame: Frame, task: FaceTask) -> Any:
+        """What one frame says to a `ShotEngine` about a track; None where the face is not in it."""
+        assert isinstance(self.engine, ShotEngine)
+        window = self._window(frame, task)
+        if window.is_empty:
+            return None
+        with self._stream():
+            plate, _ = self._upload(frame, window, None, Crossing(self.device))
+            view = to_linear_view(plate, self.config.to_rec709(frame.colour_space), task.exposure)
+            view = encode_display(view) if self.engine.encoding == "display" else view
+            return self.engine.look(self._crop(frame, window, task, view), self.prepare(task.identity))
+
+    def _stream(self) -> AbstractContextManager[Any]:
+        """A stream of this thread's own, so that copies of one frame run beside the work on another."""
+        if self.device.type != "cuda":
+            return nullcontext()
+        if not hasattr(self._own, "stream"):
+            self._own.stream = torch.cuda.Stream(self.device)  # type: ignore[no-untyped-call]
+        return torch.cuda.stream(self._own.stream)
+
+    def _swapped(self, crops: Sequence[FaceCrop], prepared: Sequence[Any]) -> list[FaceResult]:
+        """All faces of the frame at once, with those of other frames, where the engine can."""
+        engine = self.engine
+        if self._together is not None:
+            return self._together(crops, prepared)
+        if isinstance(engine, ShotEngine):
+            return engine.swap_together(crops, prepared)
+        return [engine.swap([crop], who)[0] for crop, who in zip(crops, prepared, strict=True)]
 
     def _window(self, frame: Frame, task: FaceTask) -> Box:
         if task.settings.strength == 0:
@@ -218,54 +249,52 @@ class FacePipeline:
                 found=f"{task.observation.width_px:.0f} px in {longest}",
                 hint="correct the landmarks in the sidecar, or delete the frame's line",
             )
-        return self.engine.window(task.observation.landmarks, task.settings).intersect(frame.data_window)
+        window = self.engine.window(task.observation.landmarks, task.settings, frame.pixel_aspect)
+        return window.intersect(frame.data_window)
 
-    def _upload(self, frame: Frame, window: Box) -> torch.Tensor:
-        """(3, h, w) float32 on the device; half travels as half."""
-        planes = np.ascontiguousarray(np.moveaxis(frame.crop(window), -1, 0))
-        return torch.from_numpy(planes).to(self.device).float()
+    def _upload(
+        self, frame: Frame, window: Box, holdout: Plane | None, crossing: Crossing
+    ) -> tuple[torch.Tensor, torch.Tensor | None]:
+        """(3, h, w) float32 on the device, and the hold-out (h, w); half travels as half."""
+        arrays: list[Any] = [np.moveaxis(frame.crop(window), -1, 0)]
+        if holdout is not None:
+            rows, columns = window.slices(frame.data_window)
+            arrays.append(holdout[rows, columns])
+        plate, *hold = crossing.up(arrays)
+        return plate.float(), hold[0] if hold else None
 
     def _change(
         self,
-        frame: Frame,
         window: Box,
         task: FaceTask,
-        holdout: Plane | None,
-        to_709: ColourTransform,
+        under: torch.Tensor,
+        before: torch.Tensor,
+        whole: FaceResult,
+        hold: torch.Tensor | None,
         from_709: ColourTransform,
         clock: _Clock,
-    ) -> _Change | None:
+    ) -> Change | None:
         """What one face changes, cut down to where it does; None where it changes nothing."""
-        under = self._upload(frame, window)
-        clock.lap("upload")
-        before = to_linear_view(under, to_709, task.exposure)
-        if self.engine.encoding == "display":
-            display = encode_display(before)
-            before = decode_display(display)  # what the engine leaves alone has to come back equal
-        clock.lap("view")
-        whole = self._run_engine(frame, window, task, before if self.engine.encoding == "linear" else display)
-        clock.lap("engine")
-        part = _extent(whole)
+        part = extent(whole)
         if part is None:
             return None
         rows, columns = part
-        result = _cut(whole, rows, columns)
+        result = cut(whole, rows, columns)
         inner = Box(window.x0 + columns.start, window.y0 + rows.start, window.x0 + columns.stop, window.y0 + rows.stop)
         after = result.edited if self.engine.encoding == "linear" else decode_display(result.edited)
         under, before = under[:, rows, columns].contiguous(), before[:, rows, columns].contiguous()
         edited = carry_back(under, before, after, from_709=from_709, exposure=task.exposure)
         clock.lap("carry back")
-        hold = self._holdout(holdout, frame, inner)
-        matte = final_matte(result.matte_core, result.matte_occluder, hold, task.settings.strength)
+        held = None if hold is None else hold[rows, columns]
+        matte = final_matte(result.matte_core, result.matte_occluder, held, task.settings.strength)
         clock.lap("comp")
-        light = _light(before, matte), _light(after, matte)
-        stops = math.log2(light[1] / light[0]) if min(light) > 0 else 0.0
-        facts = {"matte_px": float(matte.sum()), "exposure_stops": stops}
-        return _Change(task, inner, under, edited, matte, result, facts)
+        light = torch.stack([light_under(before, matte), light_under(after, matte)])
+        facts = {"matte_px": matte.sum(), "light_before": light[0], "light_after": light[1]}
+        return Change(task.track, task.identity.name, inner, under, edited, matte, result, facts)
 
-    def _run_engine(self, frame: Frame, window: Box, task: FaceTask, view: torch.Tensor) -> FaceResult:
+    def _crop(self, frame: Frame, window: Box, task: FaceTask, view: torch.Tensor) -> FaceCrop:
         corner = np.array([window.x0, window.y0, 0], np.float32)
-        crop = FaceCrop(
+        return FaceCrop(
             view=view,
             window=window,
             landmarks=task.observation.landmarks - corner,
@@ -275,39 +304,48 @@ class FacePipeline:
             appearance=task.appearance,
             frame=frame.number or 0,
             cover=task.observation.cover,
+            solve=task.solve,
         )
-        (result,) = self.engine.swap([crop], self.prepare(task.identity))
-        return result
 
-    def _holdout(self, holdout: Plane | None, frame: Frame, window: Box) -> torch.Tensor | None:
-        if holdout is None:
-            return None
-        rows, columns = window.slices(frame.data_window)
-        return torch.from_numpy(np.ascontiguousarray(holdout[rows, columns])).to(self.device)
-
-    def _download(self, frame: Frame, union: Box, comp: Composite, out: Pixels | None) -> dict[str, Any]:
-        matte = comp.matte.cpu().numpy()
+    def _download(
+        self,
+        frame: Frame,
+        union: Box,
+        comp: Composite,
+        changes: Sequence[Change],
+        out: Pixels | None,
+        crossing: Crossing,
+    ) -> tuple[dict[str, Any], dict[int, dict[str, float]]]:
+        """Planes, shares and numbers in one crossing."""
+        limit, half = float(np.finfo(frame.pixels.dtype).max), frame.pixels.dtype == np.float16
+        told = [{**change.result.facts, **change.facts} for change in changes]
+        on_device = [value for facts in told for value in facts.values() if isinstance(value, torch.Tensor)]
+        rgb = comp.rgb.clamp(-limit, limit).to(torch.float16 if half else torch.float32)
+        flat = torch.stack([comp.rgb.sum(), *(number.reshape(()) for number in on_device)])
+        planes = [rgb, comp.face, comp.matte, comp.core, comp.occluder, comp.st, flat, *comp.shares.values()]
+        rgb_here, face, matte, core, occluder, st, flat_here, *shares = crossing.down(planes)
         rows, columns = union.slices(frame.data_window)
         pixels = _copied(frame, out)
-        _put(pixels[rows, columns, :3], comp.rgb, matte)
+        _put(pixels[rows, columns, :3], rgb_here, matte, finite=math.isfinite(float(flat_here[0])))
+        values = iter(flat_here[1:].tolist())
+        facts = {change.track: numbers(one, values) for change, one in zip(changes, told, strict=True)}
         return {
             "pixels": pixels,
             "window": union,
-            "face": np.moveaxis(comp.face.cpu().numpy(), 0, -1),
+            "face": np.moveaxis(face, 0, -1),
             "matte": matte,
-            "matte_core": comp.core.cpu().numpy(),
-            "matte_occluder": comp.occluder.cpu().numpy(),
-            "st": np.moveaxis(comp.st.cpu().numpy(), 0, -1),
-            "identities": {name: share.cpu().numpy() for name, share in comp.shares.items()},
-        }
+            "matte_core": core,
+            "matte_occluder": occluder,
+            "st": np.moveaxis(st, 0, -1),
+            "identities": dict(zip(comp.shares, shares, strict=True)),
+        }, facts
 
 
-def _put(target: Pixels, rgb: torch.Tensor, matte: Plane) -> None:
-    """Write (3, h, w) into (h, w, 3) pixels of the plate where the matte is not 0; `rgb` is the plate's where it is."""
-    limit = float(np.finfo(target.dtype).max)
-    kind = torch.float16 if target.dtype == np.float16 else torch.float32
-    planes = rgb.clamp(-limit, limit).to(kind).cpu().numpy()
-    if math.isfinite(rgb.sum().item()):  # then there and back is the same number, and a mask would only cost time
+def _put(target: Pixels, planes: NDArray[Any], matte: NDArray[Any], *, finite: bool) -> None:
+    """Write (3, h, w) into (h, w, 3) pixels of the plate where the matte is not 0; `planes` is the plate's where it is.
+    Where all is finite, there and back is the same number, and a mask would only cost time.
+    """
+    if finite:
         for channel, plane in enumerate(planes):
             target[..., channel] = plane
     else:

@@ -108,7 +108,17 @@ class Engine(Protocol):
 
 @runtime_checkable
 class ShotEngine(Engine, Protocol):
-    """An engine that settles something once for a track before its first frame is made."""
+    """An engine that settles something once for a track before its first frame is made, and takes the faces of several
+    people and frames in one batch.
+    """
+
+    def swap_together(self, crops: Sequence[FaceCrop], prepared: Sequence[Any]) -> list[FaceResult]:
+        """As `swap`, with who each becomes."""
+        ...
+
+    def smaller(self, parts: int) -> Engine:
+        """The same engine that needs about 1 / `parts` of the memory; its results are the same."""
+        ...
 
     def look(self, crop: FaceCrop, prepared: Any) -> Any:
         """What one frame of the track says; `solve` takes it."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal
 
 import torch
@@ -56,11 +57,13 @@ class _Face:
         crop: as the engine got it.
         place: of the net's square in the view.
         factor: crops a side.
+        source: (1, ...) who it becomes.
     """
 
     crop: FaceCrop
     place: Crop
     factor: int
+    source: torch.Tensor
 
     @property
     def fine(self) -> Crop:
@@ -77,6 +80,7 @@ class NeuralEngine:
         convert: makes a vector that an identity lacks.
         pictures: restorers and editors, in the order in which they follow the swapper.
         mattes: nets that say where the plate's face is.
+        most_runs: crops that the swapper gets at once.
     """
 
     version = "1"
@@ -89,12 +93,14 @@ class NeuralEngine:
         convert: Convert,
         pictures: Sequence[PictureStage] = (),
         mattes: Sequence[MatteStage] = (),
+        most_runs: int = _MOST_RUNS,
     ) -> None:
         self.name = name
         self._swapper = swapper
         self._convert = convert
         self._pictures = tuple(pictures)
         self._mattes = tuple(mattes)
+        self._most_runs = most_runs
 
     def prepare(self, identity: Identity) -> NeuralPrepared:
         """The person in the swapper's terms, on the device.
@@ -115,22 +121,34 @@ class NeuralEngine:
         Raises:
             IdentityError: `prepared` is not this engine's.
         """
-        self._check(prepared)
+        return self.swap_together(crops, [prepared] * len(crops))
+
+    def swap_together(self, crops: Sequence[FaceCrop], prepared: Sequence[NeuralPrepared]) -> list[FaceResult]:
+        """See `ShotEngine.swap_together`.
+
+        Raises:
+            IdentityError: one of `prepared` is not this engine's.
+        """
+        for one in prepared:
+            self._check(one)
         with torch.no_grad():
-            faces = [self._face(crop) for crop in crops]
+            faces = [self._face(crop, who.source) for crop, who in zip(crops, prepared, strict=True)]
             live = [face for face in faces if yaw_fade(face.crop.yaw_deg, face.crop.settings) > 0.0]
-            made = iter(self._made(live, prepared.source))
-            living = {id(face) for face in live}
-            return [next(made) if id(face) in living else unchanged(face.crop) for face in faces]
+            made = dict(zip(map(id, live), self._made(live), strict=True))
+            return [made[id(face)] if id(face) in made else unchanged(face.crop) for face in faces]
+
+    def smaller(self, parts: int) -> NeuralEngine:
+        """See `ShotEngine.smaller`: fewer crops go through a net at once."""
+        runs = max(1, self._most_runs // parts)
+        return NeuralEngine(self.name, self._swapper, self._convert, self._pictures, self._mattes, runs)
 
     def look(self, crop: FaceCrop, prepared: NeuralPrepared) -> ShotLook:
         """What one frame says about colour and size; the net runs once, without boost."""
         self._check(prepared)
         with torch.no_grad():
-            face = self._face(crop)
-            plain = replace(face, factor=1)
-            plate = plain.place.cut(crop.view)
-            (made,) = self._swapped([plain], [encode_display(plate)], prepared.source)[0]
+            face = self._face(crop, prepared.source)
+            plate = face.place.cut(crop.view)
+            (made,) = self._swapped([replace(face, factor=1)], [encode_display(plate)])[0]
             red, green, blue, *made_light, weight = skin_colour(crop, face.place, plate, decode_display(made)).tolist()
         return ShotLook((red, green, blue), (made_light[0], made_light[1], made_light[2]), weight, face.factor)
 
@@ -148,33 +166,33 @@ class NeuralEngine:
     def _place(self, landmarks: Points, pixel_aspect: float) -> Crop:
         return find_crop(landmarks, self._swapper.net.card.template, self._swapper.size, pixel_aspect)
 
-    def _face(self, crop: FaceCrop) -> _Face:
+    def _face(self, crop: FaceCrop, source: torch.Tensor) -> _Face:
         place = self._place(crop.landmarks, crop.pixel_aspect)
         asked = round(crop.settings.boost)
         if asked == 0:
             own = boost.factor_for(place.covers_px, place.size)
             asked = own if crop.solve is None else crop.solve.boost
-        return _Face(crop, place, asked)
+        return _Face(crop, place, asked, source)
 
-    def _made(self, faces: Sequence[_Face], source: torch.Tensor) -> list[FaceResult]:
+    def _made(self, faces: Sequence[_Face]) -> list[FaceResult]:
         results: dict[int, FaceResult] = {}
         plain = [face for face in faces if not face.crop.settings.reference_paste]
-        for face, result in zip(plain, self._finished(plain, source), strict=True):
+        for face, result in zip(plain, self._finished(plain), strict=True):
             results[id(face)] = result
         for face in faces:
             if face.crop.settings.reference_paste:
-                results[id(face)] = reference_result(face.crop, face.place, lambda one: self._once(one, source))
+                results[id(face)] = reference_result(face.crop, face.place, partial(self._once, face.source))
         return [results[id(face)] for face in faces]
 
-    def _once(self, picture: torch.Tensor, source: torch.Tensor) -> torch.Tensor:
+    def _once(self, source: torch.Tensor, picture: torch.Tensor) -> torch.Tensor:
         return swapped(self._swapper, picture[None], source).pictures[0]
 
-    def _finished(self, faces: Sequence[_Face], source: torch.Tensor) -> list[FaceResult]:
+    def _finished(self, faces: Sequence[_Face]) -> list[FaceResult]:
         if not faces:
             return []
         plates = [face.fine.cut(face.crop.view) for face in faces]
         shown = [encode_display(plate) for plate in plates]
-        pictures, mattes = self._swapped(faces, shown, source)
+        pictures, mattes = self._swapped(faces, shown)
         pictures = self._staged(faces, pictures)
         keeps = self._kept(faces, shown)
         return [
@@ -198,12 +216,17 @@ class NeuralEngine:
         ]
 
     def _swapped(
-        self, faces: Sequence[_Face], shown: Sequence[torch.Tensor], source: torch.Tensor
+        self, faces: Sequence[_Face], shown: Sequence[torch.Tensor]
     ) -> tuple[list[torch.Tensor], list[torch.Tensor | None]]:
         """The net's picture (3, s, s) and matte (s, s) of each face, all in one batch."""
         counts = [face.factor**2 for face in faces]
         parts = torch.cat([boost.split(one, face.factor) for face, one in zip(faces, shown, strict=True)])
-        runs = [swapped(self._swapper, some, source) for some in torch.split(parts, _MOST_RUNS)]
+        who = torch.cat([face.source.expand(n, *face.source.shape[1:]) for face, n in zip(faces, counts, strict=True)])
+        most = self._most_runs
+        runs = [
+            swapped(self._swapper, some, of)
+            for some, of in zip(torch.split(parts, most), torch.split(who, most), strict=True)
+        ]
         made = runs[0] if len(runs) == 1 else _joined(runs)
         pictures = [
             boost.join(some, face.factor).clamp_(0.0, 1.0)
