@@ -101,7 +101,7 @@ def _watch(here: NukeHost, task: Task[Any], group: str, ended: Callable[[Any], N
         meter.setProgress(percent(progress))
         if meter.isCancelled():
             task.cancel()
-        words = f"running {progress.step} {progress.done} of {progress.total}"
+        words = f"{host.RUNNING} {progress.step} {progress.done} of {progress.total}"
         if group and words != shown:
             shown = words
             host.later(partial(_show_state, here, task, group, words))
@@ -269,8 +269,8 @@ def label() -> str | None:
     node = host.labelled()
     if not knobs.is_ours(node):
         return None
-    kept = str(node[knobs.STATE].value())
-    state = kept if kept.startswith("running") else graph.state_of(node, host.surroundings())
+    at_work = RUNNING.task is not None and RUNNING.group == node.fullName()
+    state = str(node[knobs.STATE].value()) if at_work else graph.state_of(node, host.surroundings())
     return f"{node.name()}\n{state}"
 
 

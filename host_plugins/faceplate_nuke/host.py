@@ -25,6 +25,8 @@ from faceplate_client.slot_header import FrameHeader
 from . import colours, graph, knobs, placing, rendering, scratch
 from .api import Meter, Node, Root
 
+RUNNING = "running"
+"""What the state of a group begins with while an action works for it."""
 GROUP_FILE = Path(__file__).with_name("Faceplate.nk")
 
 
@@ -219,7 +221,12 @@ class NukeHost:
 
     @contextmanager
     def undo_step(self, name: str) -> Iterator[None]:
-        """One step of Nuke's undo."""
+        """One step of Nuke's undo; the labels are at rest before it, since undo brings them back."""
+        around = surroundings()
+        with unrecorded():
+            for group in self._groups():
+                if str(group[knobs.STATE].value()).startswith(RUNNING):
+                    group[knobs.STATE].setValue(graph.state_of(group, around))
         nuke.Undo.begin(name)
         try:
             yield
