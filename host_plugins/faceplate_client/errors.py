@@ -33,6 +33,7 @@
     │   └── RecordDamaged                a job record or sidecar cannot be read
     └── RingError                    frames in shared memory
         ├── RingNoSpace                  no room for the ring, or no free slot
+        ├── RingNoResult                 a slot came back empty
         ├── RingStale                    another generation, use or file than was promised
         ├── RingWrongSize                a frame or file that does not fit
         ├── RingWrongFormat              not a ring, or one of another version
@@ -271,6 +272,12 @@ class RingNoSpace(RingError):
     """No room for the ring in shared memory, or every slot is in use."""
 
     default_hint = "free shared memory (in containers: --shm-size), or use fewer or smaller slots"
+
+
+class RingNoResult(RingError):
+    """A slot came back from the server without a result."""
+
+    default_hint = "send the frame again"
 
 
 class RingStale(RingError):

@@ -18,7 +18,7 @@ from typing import Any
 from . import slate, wire
 from .client import Client, Timeouts
 from .connection import find
-from .errors import CannotDo, ClientError, ConnectionFailed, RequestTimeout, RingNoSpace, TimedOut
+from .errors import CannotDo, ClientError, ConnectionFailed, RequestTimeout, TimedOut
 from .frame_maths import keys_to_source
 from .host import Clip, Feature, Host
 from .job_record import Recipe
@@ -164,10 +164,8 @@ class Live:
             clock.lap("host in")
             end, notes = desk.result(self._message(desk, clip, frame, form, plate, room), self._frame_s)
             clock.lap("transport")
-            header, pixels = ring.result(room)
-            if header is None:
-                raise RingNoSpace("the server wrote no result")
-            self._host.show_pixels(clip, header, pixels)
+            with ring.view(room) as (header, pixels):
+                self._host.show_pixels(clip, header, pixels)
             clock.lap("host out")
         finally:
             for slot in held:

@@ -38,12 +38,15 @@ import mmap
 import os
 import secrets
 import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from . import wire
 from .errors import (
     RingError,
+    RingNoResult,
     RingNoSpace,
     RingStale,
     RingWrongFormat,
@@ -272,6 +275,24 @@ class Ring:
         self._check_state(reference.slot, State.DONE)
         header = self.header(reference.slot)
         return header, self.pixels(reference.slot, header.nbytes if header else 0).toreadonly()
+
+    @contextmanager
+    def view(self, reference: wire.SlotRef) -> Iterator[tuple[FrameHeader, memoryview]]:
+        """The result in a DONE slot, read where it lies: nothing is copied, and the slot is FREE when the block ends.
+
+        Copy what is to outlive the block; an array that was made of the view shows other frames later.
+
+        Raises:
+            RingNoResult: no result was written; the slot is FREE then too.
+            RingWrongState, RingStale: as `result`; the slot is left as it was.
+        """
+        header, pixels = self.result(reference)
+        try:
+            if header is None:
+                raise RingNoResult("the server wrote no result into the slot")
+            yield header, pixels
+        finally:
+            self.release(reference.slot)
 
     def release(self, slot: int) -> None:
         """WRITING or DONE to FREE; a FREE slot stays so.

@@ -19,6 +19,7 @@ from faceplate_client import wire
 from faceplate_client.errors import (
     ConnectionFailed,
     RingError,
+    RingNoResult,
     RingNoSpace,
     RingStale,
     RingWrongFormat,
@@ -102,6 +103,42 @@ def test_a_frame_there_and_its_result_back(ring: Ring, server: Ring) -> None:
     ring.release(room.slot)
     ring.release(sent.slot)
     assert [ring.state(slot) for slot in range(3)] == [State.FREE] * 3
+
+
+def test_a_result_is_read_where_it_lies(ring: Ring, server: Ring) -> None:
+    room = ring.offer(ring.acquire())
+    _, target = server.take(room)
+    with pytest.raises(RingWrongState), ring.view(room):
+        pass
+    assert ring.state(room.slot) is State.BUSY  # it is the server's
+    target[:96] = bytes(range(96))
+    server.finish(room, HEADER)
+    with ring.view(room) as (header, pixels):
+        assert (header, pixels.readonly, bytes(pixels)) == (HEADER, True, bytes(range(96)))
+        target[0] = 77
+        assert pixels[0] == 77  # the slot's own memory
+        assert ring.state(room.slot) is State.DONE
+    assert ring.state(room.slot) is State.FREE
+    with pytest.raises(RingWrongState), ring.view(room):
+        pass
+
+
+def test_a_view_lets_go_whatever_happens(ring: Ring, server: Ring) -> None:
+    room = ring.offer(ring.acquire())
+    server.take(room)
+    server.give_back(room)
+    with pytest.raises(RingNoResult, match="wrote no result") as caught, ring.view(room):
+        pass
+    assert "send the frame again" in caught.value.hint
+    assert ring.state(room.slot) is State.FREE
+    room = ring.offer(ring.acquire())
+    server.take(room)
+    server.finish(room, HEADER)
+    with pytest.raises(ZeroDivisionError), ring.view(room):
+        raise ZeroDivisionError
+    assert ring.state(room.slot) is State.FREE
+    with pytest.raises(RingStale), ring.view(dataclasses.replace(room, use=99)):
+        pass
 
 
 def test_a_result_may_come_back_in_the_plates_slot(ring: Ring, server: Ring) -> None:
