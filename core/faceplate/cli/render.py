@@ -79,7 +79,6 @@ def render(
         alpha=alpha,
         output_space=output_space,
     )
-    _check(words, element=element)
     job = RenderJob(
         timeline=timeline,
         output=output,
@@ -101,6 +100,7 @@ def render(
 
         with tempfile.TemporaryDirectory(prefix="faceplate-plan-") as folder:
             return show_plan(job, Path(folder), as_json=json)
+    _check(words, element=element)
     from ..jobs.timeline.run import run_render
 
     token = CancelToken()

@@ -13,8 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from ..errors import InputError
-from ..jobs.timeline.plan import ClipPlan, ShotPlan, TimelinePlan, outputs, ranges_text
-from ..jobs.timeline.run import open_and_plan
+from ..jobs.timeline.plan import ClipPlan, ShotPlan, TimelinePlan, open_and_plan, outputs, ranges_text
 from ..jobs.timeline.spec import RenderJob
 from ..media.timelines.times import timecode_text
 

@@ -16,7 +16,7 @@ from typing import Any
 from ...errors import InputError
 from ...media.formats import is_movie
 from ...media.sequence import without_number
-from ...media.timelines.files import Document
+from ...media.timelines.files import Document, open_timeline
 from ...media.timelines.folders import Run
 from ...media.timelines.linking import Found, Linker, NotFound, Wanted, wanted
 from ...media.timelines.media import Media, Origin, open_media, origin
@@ -170,6 +170,16 @@ def plan_timeline(document: Document, job: RenderJob) -> TimelinePlan:
         InputError: `job.only` or `job.skip` name no clip.
     """
     return _Planner(document, job).plan()
+
+
+def open_and_plan(job: RenderJob, unpack: Path) -> tuple[Document, TimelinePlan]:
+    """The timeline of a job and its plan; media inside an `.otioz` are unpacked below `unpack` where they are not yet.
+
+    Raises:
+        InputError: the timeline cannot be read, or names in the job are none of its.
+    """
+    document = open_timeline(job.timeline, job.rate, job.name, unpack)
+    return document, plan_timeline(document, job)
 
 
 class _Planner:

@@ -15,7 +15,7 @@ from typing import Any
 from ...errors import Cancelled, FaceplateError, InputError, OutputError
 from ...identity.file import read_identity
 from ...media.atomic import check_writable
-from ...media.timelines.files import Document, open_timeline
+from ...media.timelines.files import Document
 from ...media.timelines.folders import Run
 from ...media.timelines.place import Result
 from ..apply import run_apply
@@ -27,7 +27,7 @@ from ..spec import Workbench
 from ..words import ApplyWords
 from .assign import Cast, make_cast
 from .faces import SeenShot, see_shot
-from .plan import ClipPlan, ShotPlan, TimelinePlan, outputs, plan_timeline, ranges_text
+from .plan import ClipPlan, ShotPlan, TimelinePlan, open_and_plan, outputs, ranges_text
 from .spec import RenderJob, RenderOutcome
 from .write import write_timelines
 
@@ -37,16 +37,6 @@ FACES_FOLDER, SHEET_FOLDER = "faces", "sheet"
 def job_folder_of(job: RenderJob) -> Path:
     """The folder of a timeline's render beside its results: sidecars, pictures of the contact sheet, memory."""
     return job.output / f"{job.timeline.stem}.timeline"
-
-
-def open_and_plan(job: RenderJob, unpack: Path) -> tuple[Document, TimelinePlan]:
-    """The timeline of a job and its plan; media inside an `.otioz` are unpacked below `unpack` where they are not yet.
-
-    Raises:
-        InputError: the timeline cannot be read, or names in the job are none of its.
-    """
-    document = open_timeline(job.timeline, job.rate, job.name, unpack)
-    return document, plan_timeline(document, job)
 
 
 def check_plan(plan: TimelinePlan, emit: Emit) -> None:

@@ -118,7 +118,9 @@ def _begin_at_the_record_start(timeline: Any) -> None:
     import opentimelineio as otio
 
     starts = [
-        -track.source_range.start_time if track.source_range is not None else otio.opentime.RationalTime(0, track.duration().rate)
+        otio.opentime.RationalTime(0, track.duration().rate)
+        if track.source_range is None
+        else -track.source_range.start_time
         for track in timeline.tracks
     ]
     if not starts:

@@ -6,6 +6,7 @@ rounding, however long the timeline.
 
 from __future__ import annotations
 
+import functools
 import math
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -24,6 +25,7 @@ _FINEST = 100_000
 """Values of a time are taken as multiples of 1/100,000 frame, which undoes the rounding of rescaled times."""
 
 
+@functools.lru_cache(256)
 def exact_rate(rate: float) -> Fraction:
     """The rate that a number stands for: 23.976 and 23.98 are 24000/1001.
 
