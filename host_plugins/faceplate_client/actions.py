@@ -333,7 +333,7 @@ class _Work:
             files = new_version(self.root, self.project.name, clip, beside=self._shared.get(clip.id))
             self._shared.setdefault(clip.id, files.folder)
         else:
-            files = of_record(old.path)
+            files = of_record(old.path, clip)
             timeline = _hull(timeline, old.timeline).meet(clip.timeline) or timeline
         self._hold(files)
         bakes = self.bakes(files)
@@ -356,7 +356,7 @@ class _Work:
                 hint="remove the result",
             )
         recipe = order.recipe if order.recipe is not None else old.recipe
-        files = of_record(old.path)
+        files = of_record(old.path, clip)
         bakes = self.bakes(files)
         plan = Plan(clip, self.about, self.project, self.root, files, timeline, recipe, old.mode, number, of, bakes)
         return plan, old
@@ -459,7 +459,7 @@ def _result(record: JobRecord, plan: Plan) -> Result:
         pixel_aspect=record.pixel_aspect,
         fps=record.fps,
         covers_clip=record.timeline == plan.clip.timeline,
-        name=of_record(record.path).stem,
+        name=plan.files.stem,
         tag=Tag(record.id, str(record.path)),
     )
 

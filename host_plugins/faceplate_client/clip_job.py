@@ -14,7 +14,7 @@ from typing import Any
 
 from . import slate, wire
 from .client import Client
-from .errors import BadClip, BakeFailed, CannotDo, ServerError
+from .errors import BadClip, BakeFailed, CannotDo, FramesMissing, ServerError
 from .exr_head import read_head
 from .frame_maths import Span, as_text, keys_to_source
 from .host import Clip, Feature, HostAbout, PlaceMode, Progress, Project
@@ -391,12 +391,17 @@ def slate_failures(record: JobRecord, *, to_do: bool = False) -> dict[int, str]:
         The frames that show a slate, with the reason.
 
     Raises:
-        FramesMissing: a frame that counts as done has no file.
+        FramesMissing: a frame that counts as done has no file, or files of this kind can show no slate.
         BadClip: the size of the picture is not known.
     """
     bad = record.failed
     if to_do:
         bad = {frame: record.errors.get(frame, record.states.get(frame, "not done yet")) for frame in record.to_do}
+    if bad and not record.pattern.endswith(".exr"):
+        raise FramesMissing(
+            f"{len(bad)} frames of {record.clip!r} failed, and a slate for them would have to be EXR",
+            found="; ".join(f"{frame}: {reason}" for frame, reason in list(bad.items())[:3]),
+        )
     if bad and record.size == (0, 0):
         raise BadClip(f"the size of {record.clip!r} is not known, so that failed frames cannot be marked")
     width, height = record.size

@@ -126,6 +126,8 @@ class Clip:
         fps: of the source.
         view: of stereo ("left", "right"); "" for none.
         has_pixels: whether `read_pixels` can give its current frame, where the host has PIXELS_IN.
+        own_format: whether a result has to be encoded as the source is, since nothing in the document would say
+            otherwise: a movie for a movie (.mov), DPX for DPX. Else it is scene-linear EXR.
 
     Raises:
         BadClip: values that contradict each other.
@@ -144,6 +146,7 @@ class Clip:
     fps: float = 24.0
     view: str = ""
     has_pixels: bool = False
+    own_format: bool = False
 
     def __post_init__(self) -> None:
         if bool(self.source) != (self.media is not None):
@@ -200,7 +203,7 @@ class Result:
     """Files to be placed.
 
     Attributes:
-        pattern: absolute, with "####".
+        pattern: absolute, with "####"; of a clip with `own_format` maybe a movie, whose first frame is `files.first`.
         files: frames that are on disk, handles included; every one of them exists.
         used: those that are to be visible.
         start: timeline frame of `used.first`.

@@ -1,6 +1,6 @@
 """Where results lie: one folder a clip, in it one folder a version, never written over.
 
-ROOT/PROJECT/CLIP/v001/CLIP.v001.####.exr          the result
+ROOT/PROJECT/CLIP/v001/CLIP.v001.####.exr          the result; .mov or another where the clip says so
                        CLIP.v001.faceplate/        the server's report, manifest, ledger
                        CLIP.v001.record.json       the job record
                        bake/CLIP.####.exr          what the host rendered, where it had to
@@ -45,15 +45,17 @@ class VersionFolder:
     Attributes:
         folder: of this version; exists.
         stem: of its files' names.
+        ending: of the result's.
     """
 
     folder: Path
     stem: str
+    ending: str = f".{_DIGITS}.exr"
 
     @property
     def pattern(self) -> str:
         """Of the result."""
-        return str(self.folder / f"{self.stem}.{_DIGITS}.exr")
+        return str(self.folder / f"{self.stem}{self.ending}")
 
     @property
     def record(self) -> Path:
@@ -113,12 +115,20 @@ def new_version(root: Path, project: str, clip: Clip, *, beside: Path | None = N
 def named(folder: Path, clip: Clip) -> VersionFolder:
     """The files of a clip in a version folder."""
     view = f".{safe_name(clip.view)}" if clip.view else ""
-    return VersionFolder(folder, f"{safe_name(clip.name)}{view}.{folder.name}")
+    return VersionFolder(folder, f"{safe_name(clip.name)}{view}.{folder.name}", _ending(clip))
 
 
-def of_record(path: Path) -> VersionFolder:
-    """The version folder of a job record, whatever the clip is called now."""
-    return VersionFolder(path.parent, path.name[: -len(".record.json")])
+def of_record(path: Path, clip: Clip | None = None) -> VersionFolder:
+    """The version folder of a job record, whatever its clip is called now; without `clip`, that of EXR files."""
+    folder = VersionFolder(path.parent, path.name[: -len(".record.json")])
+    return folder if clip is None else VersionFolder(folder.folder, folder.stem, _ending(clip))
+
+
+def _ending(clip: Clip) -> str:
+    """A movie becomes a .mov: its codec is then one that is good enough, whatever the source's."""
+    if not clip.own_format or clip.needs_bake:
+        return f".{_DIGITS}.exr"
+    return f".{_DIGITS}{Path(clip.source).suffix}" if "#" in Path(clip.source).name else ".mov"
 
 
 class Holds:
@@ -191,10 +201,11 @@ def file_of(pattern: str, frame: int) -> Path:
 
 
 def is_whole(path: Path) -> bool:
-    """Whether a result file is there and begins as an EXR does."""
+    """Whether a result file is there, and begins as an EXR does if it is one."""
     try:
         with path.open("rb") as file:
-            return file.read(4) == _EXR_MAGIC
+            magic = file.read(4)
+            return magic == _EXR_MAGIC if path.suffix == ".exr" else bool(magic)
     except OSError:
         return False
 

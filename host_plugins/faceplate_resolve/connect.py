@@ -35,6 +35,8 @@ PROGRAMS = {
     "win32": r"C:\Program Files\Blackmagic Design\DaVinci Resolve\Resolve.exe",
 }
 _NAME = "fusionscript"
+POLL_S = 1.0
+"""Seconds between two questions whether Resolve answers."""
 
 
 def system_of(platform: str) -> str:
@@ -154,6 +156,6 @@ def start(
                     "Resolve came up without its project database", hint="end it, start it with its window once"
                 )
             return application, process
-        time.sleep(1.0)
+        time.sleep(POLL_S)
     process.terminate()
     raise CannotDo("Resolve does not come up", found=f"no answer in {wait_s:g} s", hint="start it with its window")

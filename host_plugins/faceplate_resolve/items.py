@@ -194,6 +194,7 @@ class Reader:
             media=media.frames,
             source=media.path,
             colour_space=self._space(media),
+            own_format=not self.colour.managed and not media.path.casefold().endswith(".exr"),
             **shared,
         )
 

@@ -143,7 +143,7 @@ def test_a_call_that_fails_leaves_nothing(call: str, how: str, tmp_path: Path) -
     if call == "Project.SetCurrentTimeline":
         assert list(one.host.bake(clip, clip.timeline, pattern(tmp_path))) == list(clip.timeline), "tried until it went"
     else:
-        with pytest.raises(BakeFailed, match="sh010|title") as caught:
+        with pytest.raises(BakeFailed, match=r"sh010|title") as caught:
             list(one.host.bake(clip, clip.timeline, pattern(tmp_path)))
         assert caught.value.hint
     one.resolve.world.faults.clear()

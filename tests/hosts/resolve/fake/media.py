@@ -160,14 +160,10 @@ class MediaPool(Remote):
     def _file(self, path: str) -> PoolItem | None:
         if not os.path.isfile(path):
             return None
-        count = self._world_counts().get(path, 1)
+        count = self._world.frames_of(path)
         return PoolItem(
             self._world, os.path.basename(path), path, 0, count, self._project._settings["timelineFrameRate"]
         )
-
-    def _world_counts(self) -> dict[str, int]:
-        """Frames of movies that the tests made; a real one reads the file."""
-        return getattr(self._world, "movies", {}) or {}
 
     def UnlinkClips(self, clips: list[PoolItem]) -> bool:
         for one in clips:

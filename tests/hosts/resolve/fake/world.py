@@ -40,6 +40,7 @@ class World:
         calls: names of all calls.
         polls_a_frame: how often a render has to be looked at before it goes on by a frame.
         spaces: names of colour spaces that can be set.
+        frames_of: how many frames a movie has.
     """
 
     product: str = "DaVinci Resolve Studio"
@@ -53,6 +54,7 @@ class World:
     calls: list[str] = field(default_factory=list)
     polls_a_frame: int = 1
     spaces: frozenset[str] = SPACES
+    frames_of: Callable[[str], int] = len
 
     def __post_init__(self) -> None:
         self.thread = threading.get_ident()
