@@ -20,6 +20,7 @@ from typing import Any
 from ..errors import Cancelled, DeviceError, DeviceMemoryError, FaceplateError
 from ..jobs.cancel import CancelToken
 from ..jobs.events import Emit, note, warning
+from ..jobs.output import sweep
 from ..jobs.reporting import PAGE_FILE, counted
 from ..jobs.spec import ApplyJob, JobOutcome, job_folder
 from ..media.formats import is_movie
@@ -105,6 +106,7 @@ class BatchRunner:
             InputError: the queue can no longer be read.
             OutputError: states cannot be written.
         """
+        sweep(self._states.home)
         while not self._is_stopping():
             others = False
             for job in self._queue.jobs():
@@ -120,6 +122,7 @@ class BatchRunner:
                     break  # from the top: jobs may have been added before it
             else:
                 if not others:
+                    sweep(self._states.home)  # what runners left that died meanwhile
                     return
                 time.sleep(_PAUSE_S)
             if self._lost is not None:
@@ -207,14 +210,12 @@ class BatchRunner:
         def hear(event: Mapping[str, Any]) -> None:
             nonlocal told
             self._emit({**event, "shot": job.name})
-            if time.monotonic() - told < _TELL_S:
-                return
-            told = time.monotonic()
             if self._states.asked(job.id) is not None:
                 self._states.heard(job.id)
                 token.cancel()
             self._is_stopping()
-            if event["event"] == "progress":
+            if event["event"] == "progress" and time.monotonic() - told > _TELL_S:
+                told = time.monotonic()
                 now = {name: event[name] for name in ("stage", "done", "total")}
                 self._states.write(job.id, dataclasses.replace(state, progress=now))
 
