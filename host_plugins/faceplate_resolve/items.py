@@ -64,8 +64,8 @@ def on_timeline(timeline: api.Timeline) -> Iterator[tuple[int, api.Item]]:
 
 
 def on_track(timeline: api.Timeline, track: int) -> Sequence[api.Item]:
-    """The items of a video track."""
-    return maybe(timeline.GetItemListInTrack, "video", track) or ()
+    """The items of a video track; a gap may be among them as None."""
+    return [item for item in maybe(timeline.GetItemListInTrack, "video", track) or () if item is not None]
 
 
 def span_of(item: api.Item) -> Span:
