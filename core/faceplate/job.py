@@ -61,6 +61,27 @@ class SwapSettings:
     yaw_fade_to: float = _setting(75.0, 0.0, 90.0, "head turn in degrees at which the change is gone")
     boost: float = _setting(0.0, 0.0, 4.0, "neural engines: crops a side for one face, 0 by the face's size")
     reference_paste: bool = _setting(False, 0, 1, "neural engines: blend as InsightFace does, for comparison")
+    restore: float = _setting(0.8, 0.0, 1.0, "restorers: how much of their change is taken")
+    fidelity: float = _setting(0.5, 0.0, 1.0, "CodeFormer: 0 the most beautiful, 1 the most faithful")
+    expression: float = _setting(
+        0.0, 0.0, 1.0, "LivePortrait: how far the face takes the plate's expression again"
+    )
+    age_years: float = _setting(0.0, -60.0, 60.0, "age editors: years that are added, below 0 taken away")
+    age_now: float = _setting(40.0, 5.0, 95.0, "age editors: age of the person, years")
+    edit_brows: float = _setting(0.0, -1.0, 1.0, "LivePortrait: direction of the eyebrows")
+    edit_eyes: float = _setting(0.0, -1.0, 1.0, "LivePortrait: eyes closed to open")
+    edit_gaze_x: float = _setting(0.0, -1.0, 1.0, "LivePortrait: gaze to the picture's left or right")
+    edit_gaze_y: float = _setting(0.0, -1.0, 1.0, "LivePortrait: gaze down or up")
+    edit_lips: float = _setting(0.0, -1.0, 1.0, "LivePortrait: lips closed to open")
+    edit_grim: float = _setting(0.0, -1.0, 1.0, "LivePortrait: the mouth's middle up or down")
+    edit_pout: float = _setting(0.0, -1.0, 1.0, "LivePortrait: lips in or forward")
+    edit_purse: float = _setting(0.0, -1.0, 1.0, "LivePortrait: lips wide or narrow")
+    edit_smile: float = _setting(0.0, -1.0, 1.0, "LivePortrait: corners of the mouth down or up")
+    edit_mouth_x: float = _setting(0.0, -1.0, 1.0, "LivePortrait: mouth to the picture's left or right")
+    edit_mouth_y: float = _setting(0.0, -1.0, 1.0, "LivePortrait: mouth down or up")
+    edit_pitch: float = _setting(0.0, -1.0, 1.0, "LivePortrait: head down or up")
+    edit_yaw: float = _setting(0.0, -1.0, 1.0, "LivePortrait: head to one side or the other")
+    edit_roll: float = _setting(0.0, -1.0, 1.0, "LivePortrait: head tilted to one side or the other")
 
     def __post_init__(self) -> None:
         for spec in dataclasses.fields(self):

@@ -18,10 +18,11 @@ from faceplate.frame import Frame
 from faceplate.identity.file import IdentityFile, read_identity
 from faceplate.job import HoldOut
 from faceplate.jobs.analyse import used_models
+from faceplate.jobs.engines import check_engine, engine_models
 from faceplate.jobs.frames import face_tasks
 from faceplate.jobs.holdout import fit_holdout
 from faceplate.jobs.people import Person, check_people
-from faceplate.jobs.spec import ENGINES, ApplyJob, Workbench, job_id
+from faceplate.jobs.spec import ApplyJob, Workbench, job_id
 from faceplate.media.matte import read_matte
 from faceplate.pipeline import FacePipeline, SwappedFrame, untouched
 from faceplate.plate import FrameSource, Plate, open_plate
@@ -166,8 +167,8 @@ class _FrameRun:
         message = self.message
         self.settings = requests.settings(message.settings)
         self.settings.at(message.frame)
-        if message.engine not in (*ENGINES, NULL_ENGINE):
-            raise SettingError(f"no engine is called {message.engine!r}", hint=f"engines: {', '.join(ENGINES)}")
+        if message.engine != NULL_ENGINE:
+            check_engine(message.engine, self.bench.nets.store, commercial=False)
         if message.engine != NULL_ENGINE and not message.assignments:
             raise SettingError("no identity was given", hint="choose an identity file")
         if message.output is None and not isinstance(message.plate, wire.SlotRef):
@@ -317,7 +318,7 @@ class _FrameRun:
                 job_id=self._job_id(people),
                 engine=engine.name,
                 engine_version=engine.version,
-                models=used_models(self.bench.nets),
+                models=(*used_models(self.bench.nets), *engine_models(self.message.engine, self.bench)),
                 identities=[person.used for person in people.values()],
                 settings="",
                 plate_frame=None,

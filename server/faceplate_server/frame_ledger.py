@@ -23,10 +23,10 @@ from faceplate.errors import ConsentError, FaceplateError
 from faceplate.identity.file import IdentityFile, read_identity
 from faceplate.job import Assignment
 from faceplate.jobs.analyse import used_models
-from faceplate.jobs.apply import make_engine
+from faceplate.jobs.engines import check_engine, engine_models, engine_version
 from faceplate.jobs.output import make_folder
 from faceplate.jobs.people import unchecked
-from faceplate.jobs.spec import ENGINES, Workbench, digest, job_folder
+from faceplate.jobs.spec import Workbench, digest, job_folder
 from faceplate.provenance.attributes import UsedIdentity
 from faceplate.provenance.consent import check_consent
 from faceplate.provenance.ledger import LEDGER_NAME, append_entry, record_start
@@ -34,6 +34,7 @@ from faceplate_client import wire
 
 from . import requests
 from .frame_faces import stamp
+from .frame_job import NULL_ENGINE
 from .jobs import Job
 from .roots import Roots
 
@@ -88,8 +89,9 @@ class FrameLedger:
             OutputError, ManifestError: the record cannot be written, and then there is no frame.
         """
         message: wire.SubmitFrame = job.message
-        if message.engine not in ENGINES or not message.assignments:
+        if message.engine == NULL_ENGINE or not message.assignments:
             return
+        check_engine(message.engine, bench.nets.store, commercial=False)
         assignments = requests.assignments(message.assignments, self._roots)
         known = [self._identity(one.identity) for one in assignments]
         refusal: ConsentError | None = None
@@ -145,15 +147,14 @@ class FrameLedger:
                 entry.used = now
                 return
             # within the lock: the line is on the disk before any frame of it is done
-            engine = make_engine(message.engine, bench)
             self._write(
                 path,
                 job_id=key[:16],
                 plate=bench.shown(plate),
                 frames=f"single frames, from {message.frame}",
                 output=bench.shown(output),
-                engine=f"{engine.name} {engine.version}",
-                models=used_models(bench.nets),
+                engine=f"{message.engine} {engine_version(message.engine)}",
+                models=(*used_models(bench.nets), *engine_models(message.engine, bench)),
                 identities=used,
                 settings={name: [list(at) for at in keys] for name, keys in message.settings.items()},
                 decision="allow" if refusal is None else "deny",

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from faceplate import __version__
-from faceplate.jobs.spec import ENGINES
+from faceplate.jobs.engines import engines_of_user
 from faceplate_client import wire
 
 from .errors import Refused, to_message
@@ -165,7 +165,7 @@ class Handlers:
             wire.PROTOCOL_MAX,
             __version__,
             self.card.instance,
-            (*ENGINES, NULL_ENGINE),
+            (*engines_of_user(), NULL_ENGINE),
             self.worker.devices,
             self.card.limits,
             self.card.roots,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -16,6 +17,7 @@ from faceplate.jobs.events import Emit, warning
 from faceplate.jobs.frames import FrameWork
 from faceplate.jobs.manifest import FrameRecord
 from faceplate.jobs.output import sweep
+from faceplate.jobs.plan import PlannedFace
 from faceplate.plate import FrameSource, Plate
 
 from .crew import Crew, WorkerDied
@@ -92,6 +94,26 @@ class JobHands:
             self._emit(warning(f"frame {source.number}: {done['note']}"))
         record: FrameRecord = done["record"]
         return record
+
+    def look(self, plate: Plate, planned: PlannedFace, frames: Sequence[int]) -> list[Any]:
+        """As `plan.looks`."""
+        seen = {number: planned.seen(number) for number in frames}
+        request = {
+            "do": "look",
+            "job": self._id,
+            "engine": self._engine,
+            "commercial": self._commercial,
+            "pattern": plate.pattern,
+            "space": (plate.decision.space, plate.codes),
+            "track": dataclasses.replace(planned.track, observations=seen),
+            "identity": planned.identity,
+            "exposure": planned.exposure,
+            "frames": list(frames),
+        }
+        done = self._crew.ask(
+            request, self._job, lane="slow", given_up=lambda: False, on=self._hear, again=lambda: True
+        )
+        return list(done["looks"])
 
     def _swept(self, work: FrameWork, source: FrameSource) -> bool:
         """Remove what the dead worker left half-written, before the frame is done again."""

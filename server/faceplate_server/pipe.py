@@ -31,6 +31,8 @@ from faceplate.jobs.manifest import FrameRecord
 from faceplate.media.movies.tags import CodesAre
 from faceplate.models.device import Device
 from faceplate.plate import FrameSource
+from faceplate.swap.base import ShotSolve
+from faceplate.swap.neural.shot import ShotLook
 from faceplate_client import wire
 from faceplate_client.slots import FrameHeader, FrameType
 
@@ -42,7 +44,7 @@ _SIZES = struct.Struct("<IQ")
 _TYPES: tuple[type, ...] = (
     *(Observation, Origin, Appearance, Track, FaceTexture, Portrait, Identity, ShotFaces, ShotSource, AnalyseSettings),
     *(DetectSettings, LandmarkSettings, Box, FrameSource, FrameRecord, FrameState, Delivery, HoldOut, Device, CodesAre),
-    *(FrameHeader, FrameType, RingLimits),
+    *(FrameHeader, FrameType, RingLimits, ShotSolve, ShotLook),
 )
 
 

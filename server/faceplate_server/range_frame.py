@@ -44,7 +44,12 @@ def describe(work: FrameWork, source: FrameSource) -> dict[str, Any]:
         "source": source,
         "write": next(name for name, write in _WRITERS.items() if write is work.write),
         "faces": [
-            {"track": _around(face, source.source), "identity": face.identity.content_hash, "exposure": face.exposure}
+            {
+                "track": _around(face, source.source),
+                "identity": face.identity.content_hash,
+                "exposure": face.exposure,
+                "solve": face.solve,
+            }
             for face in faces
         ],
     }
@@ -93,7 +98,8 @@ class RangeFrames:
         if holdout is not None:
             asked = self._cache.make(("hold-out of job", job, holdout), lambda: open_holdout(*holdout))
         planned = [
-            PlannedFace(face["track"], identities[face["identity"]], face["exposure"]) for face in message["faces"]
+            PlannedFace(face["track"], identities[face["identity"]], face["exposure"], face["solve"])
+            for face in message["faces"]
         ]
         plate = self.plate(job, message["pattern"], message["space"])
         return lambda pipeline: FrameWork(

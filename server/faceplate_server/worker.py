@@ -20,7 +20,7 @@ from faceplate.job import FINISHED
 from faceplate.jobs.analyse import run_analyse
 from faceplate.jobs.apply import run_apply
 from faceplate.jobs.events import Emit
-from faceplate.jobs.spec import ENGINES, Workbench
+from faceplate.jobs.spec import MESH, Workbench
 from faceplate.models.sessions import SessionPool
 from faceplate_client import wire
 from faceplate_client.errors import ClientError
@@ -284,7 +284,7 @@ class Worker:
         hands = JobHands(
             self.crew,
             job,
-            engine=getattr(job.message, "engine", ENGINES[0]),
+            engine=getattr(job.message, "engine", MESH),
             commercial=getattr(job.message, "commercial", False),
             emit=emit,
             turn=bench.turn,

@@ -40,10 +40,12 @@ from faceplate.cli.options import open_workbench
 from faceplate.errors import Cancelled, FaceplateError
 from faceplate.faces.nets import FaceNets
 from faceplate.jobs.analyse import analyse_plate
-from faceplate.jobs.apply import make_engine, torch_device
 from faceplate.jobs.cancel import CancelToken
+from faceplate.jobs.engines import make_engine, torch_device
+from faceplate.jobs.frame_memory import FrameMemory
 from faceplate.jobs.manifest import FrameRecord
-from faceplate.jobs.spec import ENGINES, Workbench
+from faceplate.jobs.plan import PlannedFace, looks
+from faceplate.jobs.spec import MESH, Workbench
 from faceplate.models.sessions import SessionPool
 from faceplate.pipeline import FacePipeline
 from faceplate_client import wire
@@ -51,14 +53,13 @@ from faceplate_client.errors import ClientError
 
 from .errors import Refused, to_failure
 from .frame_bridge import SlotsInHand
-from .frame_job import FrameJobs
+from .frame_job import NULL_ENGINE, FrameJobs
 from .jobs import Job
 from .memory import process_mb
 from .pipe import Pipe, PipeClosed
 from .range_frame import RangeFrames
 from .rings import RingTable
 from .roots import Roots
-from .smaller import FrameMemory
 from .turns import StepGate
 from .warm import WarmCache, WarmMapping, WarmNets
 
@@ -92,7 +93,7 @@ class WorkerProcess:
         self._rings = RingTable(start["folder"], start["limits"])
         self._frames = FrameJobs(roots, self.cache)
         self._range = RangeFrames(self.cache, bench.config)
-        self._memory = FrameMemory(self.cache)
+        self._memory = FrameMemory(lambda: self.cache.shrink(0))
         self._gate = StepGate()
         self._tokens: dict[int, CancelToken] = {}
         self._turns: dict[int, threading.Event] = {}
@@ -100,6 +101,7 @@ class WorkerProcess:
             "frame": self._do_frame,
             "range": self._do_range,
             "analyse": self._do_analyse,
+            "look": self._do_look,
         }
         fast = ThreadPoolExecutor(bench.threads, "interactive frame")
         slow = ThreadPoolExecutor(bench.threads, "batch frame", initializer=_step_back)
@@ -112,7 +114,7 @@ class WorkerProcess:
         FaceNets.load(pool)
         for net in pool.loaded:
             net.warm_up()
-        self._pipeline(ENGINES[0], commercial=False)
+        self._pipeline(MESH, commercial=False)
 
     def serve(self) -> None:
         """Work until told to stop.
@@ -189,7 +191,7 @@ class WorkerProcess:
             slots = SlotsInHand(self._rings)
             return self._frames.run(job, bench, pipeline, slots, note), slots
 
-        engine = job.message.engine if job.message.engine in ENGINES else ENGINES[0]
+        engine = MESH if job.message.engine == NULL_ENGINE else job.message.engine
         with self._gate.interactive() if message["lane"] == "fast" else nullcontext():
             (result, slots), smaller = self._memory.run(attempt, self._pipeline(engine, commercial=False))
         if smaller is not None:
@@ -215,11 +217,15 @@ class WorkerProcess:
             return dataclasses.replace(one, write=write).run(source)
 
         record, smaller = self._memory.run(attempt, pipeline)
-        if smaller is not None:
-            # another key: with enough memory the next run makes it as it should be
-            key = f"tiles {smaller.tiles}: {record.key}" if smaller.tiles else record.key
-            record = dataclasses.replace(record, key=key, facts={**record.facts, **smaller.facts})
-        return {"record": record, "note": None if smaller is None else smaller.text}
+        if smaller is None:
+            return {"record": record, "note": None}
+        return {"record": smaller.marked(record), "note": smaller.text}
+
+    def _do_look(self, _: int, message: Mapping[str, Any]) -> Any:
+        plate = self._range.plate(message["job"], message["pattern"], message["space"])
+        pipeline = self._pipeline(message["engine"], commercial=message["commercial"])
+        planned = PlannedFace(message["track"], message["identity"], message["exposure"])
+        return {"looks": looks(plate, planned, pipeline, message["frames"])}
 
     def _do_analyse(self, number: int, message: Mapping[str, Any]) -> Any:
         plate = self._range.plate(message["job"], message["pattern"], message["space"])

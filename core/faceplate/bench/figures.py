@@ -21,8 +21,9 @@ from ..faces.measure import landmark_jitter
 from ..faces.nets import FaceNets
 from ..faces.shot import AnalyseSettings
 from ..job import Assignment, SwapSettings
-from ..jobs.apply import make_engine, run_apply, torch_device
+from ..jobs.apply import run_apply
 from ..jobs.cancel import CancelToken
+from ..jobs.engines import make_engine, torch_device
 from ..jobs.plan import make_plan
 from ..jobs.spec import ApplyJob, Workbench
 from ..media.exr import write_exr

@@ -358,6 +358,6 @@ def used_models(pool: SessionPool) -> tuple[UsedModel, ...]:
     """The nets that analysis and swap run, for headers, ledger and report."""
     nets = FaceNets.load(pool)
     return tuple(
-        UsedModel(net.card.id, net.card.sha256, net.card.licence, net.card.commercial)
+        UsedModel(net.card.id, net.card.sha256, net.card.licence, net.card.commercial is True)
         for net in (nets.detector, nets.mesh)
     )

@@ -30,10 +30,9 @@ from ..plate import FrameSource, Plate, open_plate
 from ..provenance.attributes import output_attributes
 from ..provenance.ledger import LEDGER_NAME, record_end, record_start
 from ..report.values import ColourLine, JobReport, contact_frames
-from ..swap.base import Engine
-from ..swap.mesh.engine import MeshEngine
 from .analyse import faces_for, summary, used_models
 from .cancel import CancelToken
+from .engines import check_engine, engine_models, make_engine, torch_device
 from .events import Emit, note, warning
 from .frame_loop import FrameLoop
 from .frames import FrameWork
@@ -67,6 +66,7 @@ def run_apply(job: ApplyJob, bench: Workbench, emit: Emit, cancel: CancelToken) 
         InputError: the job as a whole cannot be done; nothing was written but a refusal in the ledger.
         ResourceError: device or nets are not available.
     """
+    check_engine(job.engine, bench.nets.store, commercial=job.commercial)
     plate = open_plate(job.plate, bench.config, job.input_space, job.codes)
     sources = plate.sources(job.frames, job.missing)
     check_range(sources)
@@ -86,17 +86,6 @@ def run_apply(job: ApplyJob, bench: Workbench, emit: Emit, cancel: CancelToken) 
     with job_lock(folder, run.purpose()):
         people = run.check_consent(files)
         return run.execute(people)
-
-
-def make_engine(name: str, bench: Workbench) -> Engine:
-    """The engine of a job; `ApplyJob` has checked the name."""
-    assert name == "mesh"
-    return MeshEngine(torch_device(bench))
-
-
-def torch_device(bench: Workbench) -> torch.device:
-    """Where the pixel work runs: beside the nets."""
-    return torch.device(str(bench.nets.device))
 
 
 class _Run:
@@ -129,7 +118,7 @@ class _Run:
         self.folder = folder
         self.started = datetime.datetime.now().astimezone()
         self.engine = make_engine(job.engine, bench)
-        self.models = used_models(bench.nets)
+        self.models = (*used_models(bench.nets), *engine_models(job.engine, bench))
         self.hashes = HashCache()
 
     def purpose(self) -> str:
@@ -267,10 +256,11 @@ class _Run:
         identities = {track: people[self.job.assignments[index].identity].identity for track, index in chosen.items()}
         if self.holdout is not None:
             self._look_at_holdout(self.holdout)
+        pipeline = FacePipeline(self.bench.config, self.engine, torch_device(self.bench))
         return FrameWork(
             plate=self.plate,
-            plan=make_plan(self.plate, identities, faces.tracks),
-            pipeline=FacePipeline(self.bench.config, self.engine, torch_device(self.bench)),
+            plan=make_plan(self.plate, identities, faces.tracks, pipeline, self.bench.hands),
+            pipeline=pipeline,
             delivery=Delivery(
                 self.job.layers, self._attributes(people), tuple(p.identity.name for p in people.values())
             ),

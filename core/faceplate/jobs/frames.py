@@ -140,7 +140,9 @@ class FrameWork:
         whole = self.plate.first.data_window
         window = Box(0, 0, 0, 0)
         for _, task in tasks:
-            window = window.union(self.pipeline.engine.window(task.observation.landmarks, task.settings))
+            window = window.union(
+                self.pipeline.engine.window(task.observation.landmarks, task.settings, self.plate.first.pixel_aspect)
+            )
         window = window.intersect(whole)
         return Box(whole.x0, whole.y0, whole.x0 + 1, whole.y0 + 1) if window.is_empty else window
 
@@ -193,20 +195,7 @@ def face_tasks(plan: ShotPlan, frame: int, settings: SwapSettings) -> list[tuple
         settings: sampled for the frame that is made.
     """
     faces = sorted(plan.faces(frame), key=lambda face: face.seen(frame).width_px)
-    return [
-        (
-            face,
-            FaceTask(
-                track=face.track.id,
-                observation=face.seen(frame),
-                identity=face.identity,
-                settings=settings,
-                exposure=face.exposure,
-                appearance=face.track.appearance,
-            ),
-        )
-        for face in faces
-    ]
+    return [(face, face.task(face.seen(frame), settings)) for face in faces]
 
 
 def _jitter(observations: Mapping[int, Observation], frame: int) -> float | None:

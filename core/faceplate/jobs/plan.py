@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from ..colour.model_view import exposure_from_medians
 from ..colour.spaces import ColourConfig
-from ..errors import FaceplateError
+from ..errors import FaceplateError, InputError
 from ..face import Identity, Observation, Track
 from ..faces.rectify import coverage, rectify
 from ..frame import Box, Frame
+from ..job import SwapSettings
+from ..pipeline import FacePipeline, FaceTask
 from ..plate import FrameSource, Plate
-from .spec import digest
+from ..swap.base import ShotEngine, ShotSolve
+from .spec import Hands, digest
 
 _EXPOSURE_SAMPLES = 9
 _EXPOSURE_TEXELS = 48
+_SOLVE_EVERY = 2
+"""Of the frames that decide the exposure: a net takes longer than a median."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,15 +35,29 @@ class PlannedFace:
         track: the track.
         identity: who it becomes.
         exposure: power of two for the model's view, one for the whole track.
+        solve: what the engine has settled for the whole track, None where it settles nothing.
     """
 
     track: Track
     identity: Identity
     exposure: float
+    solve: ShotSolve | None = None
 
     def seen(self, frame: int) -> Observation:
         """Where the face is in `frame`."""
         return self.track.observations[frame]
+
+    def task(self, seen: Observation, settings: SwapSettings) -> FaceTask:
+        """The face in one frame and what it becomes."""
+        return FaceTask(
+            track=self.track.id,
+            observation=seen,
+            identity=self.identity,
+            settings=settings,
+            exposure=self.exposure,
+            appearance=self.track.appearance,
+            solve=self.solve,
+        )
 
     def key(self, frame: int) -> str:
         """Digest of what this face brings to the frame's bytes."""
@@ -49,7 +69,7 @@ class PlannedFace:
         if seen.cover is not None:
             state.update(seen.cover.tobytes())
         facts = [self.track.id, self.identity.content_hash, self.exposure, seen.yaw_deg, state.hexdigest()]
-        return digest(facts)
+        return digest(facts if self.solve is None else [*facts, asdict(self.solve)])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,15 +120,58 @@ def track_exposure(plate: Plate, track: Track) -> float:
     return exposure_from_medians(medians)
 
 
-def make_plan(plate: Plate, chosen: Mapping[int, Identity], tracks: Sequence[Track]) -> ShotPlan:
+def looks(plate: Plate, planned: PlannedFace, pipeline: FacePipeline, frames: Sequence[int]) -> list[Any]:
+    """What frames of a track say to a `ShotEngine`. One that cannot be read does not count; it fails where it is
+    processed.
+    """
+    found = []
+    for number in frames:
+        source = FrameSource(number, plate.sequence.path(number), "present", number)
+        try:
+            frame = plate.read(source)
+        except InputError:
+            continue
+        found.append(pipeline.look(frame, planned.task(planned.seen(number), SwapSettings())))
+    return [look for look in found if look is not None]
+
+
+def track_solve(
+    plate: Plate, planned: PlannedFace, pipeline: FacePipeline, hands: Hands | None = None
+) -> ShotSolve | None:
+    """What the engine settles for a track, from a few frames spread over all of it, whatever part the job covers; None
+    where it settles nothing.
+    """
+    if not isinstance(pipeline.engine, ShotEngine):
+        return None
+    frames = solve_frames(plate, planned.track)
+    told = looks(plate, planned, pipeline, frames) if hands is None else hands.look(plate, planned, frames)
+    return pipeline.engine.solve(told)
+
+
+def solve_frames(plate: Plate, track: Track) -> list[int]:
+    """The frames that decide what is settled for a track."""
+    return exposure_frames(plate, track)[::_SOLVE_EVERY]
+
+
+def make_plan(
+    plate: Plate,
+    chosen: Mapping[int, Identity],
+    tracks: Sequence[Track],
+    pipeline: FacePipeline | None = None,
+    hands: Hands | None = None,
+) -> ShotPlan:
     """The plan of a shot.
 
     Args:
-        plate: for exposures.
+        plate: for exposures, and what the engine settles.
         chosen: identity by track id.
         tracks: of the shot.
+        pipeline: of the job; None for an engine that settles nothing for a track.
+        hands: that do the work of its nets elsewhere; None for this process.
     """
     planned = [
         PlannedFace(track, chosen[track.id], track_exposure(plate, track)) for track in tracks if track.id in chosen
     ]
+    if pipeline is not None:
+        planned = [replace(one, solve=track_solve(plate, one, pipeline, hands)) for one in planned]
     return ShotPlan(planned)

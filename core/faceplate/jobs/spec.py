@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
@@ -26,8 +27,12 @@ if TYPE_CHECKING:
     from .events import Emit
     from .frames import FrameWork
     from .manifest import FrameRecord
+    from .plan import PlannedFace
 
-ENGINES = ("mesh",)
+MESH = "mesh"
+"""The engine that ships."""
+
+_ENGINE = re.compile(r"[A-Za-z0-9_.-]+(\+[A-Za-z0-9_.-]+)*", re.ASCII)
 
 
 class Hands(Protocol):
@@ -41,6 +46,10 @@ class Hands(Protocol):
         self, plate: Plate, frames: Sequence[int], settings: AnalyseSettings, emit: Emit, cancel: CancelToken
     ) -> ShotFaces:
         """As `analyse.analyse_plate`."""
+        ...
+
+    def look(self, plate: Plate, planned: PlannedFace, frames: Sequence[int]) -> list[Any]:
+        """As `plan.looks`."""
         ...
 
 
@@ -100,7 +109,7 @@ class ApplyJob:
         output: file or pattern to write.
         assignments: who becomes whom.
         frames: range text, None for all.
-        engine: one of `ENGINES`.
+        engine: as `jobs.engines` reads it.
         input_space: colour space of the plate, None to let the file say.
         input_matrix: of a movie's code values (`media.movies.planes.Matrix`), None to let the file say.
         input_range: likewise, "limited" or "full".
@@ -119,7 +128,7 @@ class ApplyJob:
     output: str
     assignments: tuple[Assignment, ...]
     frames: str | None = None
-    engine: str = "mesh"
+    engine: str = MESH
     input_space: str | None = None
     input_matrix: str | None = None
     input_range: str | None = None
@@ -134,9 +143,11 @@ class ApplyJob:
     movie: MovieOutput = field(default_factory=MovieOutput)
 
     def __post_init__(self) -> None:
-        if self.engine not in ENGINES:
+        if not _ENGINE.fullmatch(self.engine):
             raise SettingError(
-                f"no engine is called {self.engine!r}", hint=f"engines of this version: {', '.join(ENGINES)}"
+                f"no engine is called {self.engine!r}",
+                expected=f"{MESH}, or ids of models joined by +",
+                hint="faceplate models list names the models",
             )
         if not self.assignments:
             raise SettingError("no identity was given", hint="add --identity FILE.fpid, or FILE.fpid@TRACK")

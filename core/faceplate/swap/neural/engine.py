@@ -13,6 +13,7 @@ from functools import partial
 from typing import Literal
 
 import torch
+from torch.nn import functional
 
 from ...colour.model_view import decode_display, encode_display
 from ...errors import IdentityError
@@ -28,7 +29,7 @@ from . import boost
 from .finish import Finish, finished, reference_result, skin_colour
 from .place import Crop, find_crop
 from .shot import ShotLook, solve
-from .stages import MatteStage, PictureStage
+from .stages import Crops, MatteStage, PictureStage
 from .who import Convert, source_of
 
 _MOST_RUNS = 16
@@ -193,8 +194,8 @@ class NeuralEngine:
         plates = [face.fine.cut(face.crop.view) for face in faces]
         shown = [encode_display(plate) for plate in plates]
         pictures, mattes = self._swapped(faces, shown)
-        pictures = self._staged(faces, pictures)
-        keeps = self._kept(faces, shown)
+        pictures = self._staged(faces, shown, pictures)
+        keeps = self._kept(shown)
         return [
             finished(
                 Finish(
@@ -236,30 +237,34 @@ class NeuralEngine:
             return pictures, [None] * len(faces)
         return pictures, [some.mean(0) for some in torch.split(made.mattes, counts)]
 
-    def _staged(self, faces: Sequence[_Face], pictures: list[torch.Tensor]) -> list[torch.Tensor]:
+    def _staged(
+        self, faces: Sequence[_Face], shown: Sequence[torch.Tensor], pictures: list[torch.Tensor]
+    ) -> list[torch.Tensor]:
         """Pictures after restorers and editors; those of one size in one batch."""
         for stage in self._pictures:
             sides = [
-                max(picture.shape[-1], min(stage.size, _next_size(face)))
+                max(picture.shape[-1], min(stage.size, _useful(face)))
                 for face, picture in zip(faces, pictures, strict=True)
             ]
             for side in sorted(set(sides)):
                 which = [index for index, one in enumerate(sides) if one == side]
-                crops = torch.stack([_enlarged(pictures[index], side) for index in which])
-                points = torch.stack([_points(faces[index], side) for index in which])
-                settings = [faces[index].crop.settings for index in which]
-                for index, picture in zip(which, stage(crops, points, settings), strict=True):
+                crops = Crops(
+                    torch.stack([_of_side(pictures[index], side) for index in which]),
+                    torch.stack([_of_side(shown[index], side) for index in which]),
+                    torch.stack([_points(faces[index], side) for index in which]),
+                    [faces[index].crop.landmarks for index in which],
+                    [faces[index].crop.settings for index in which],
+                )
+                for index, picture in zip(which, stage(crops), strict=True):
                     pictures[index] = picture
         return pictures
 
-    def _kept(self, faces: Sequence[_Face], shown: Sequence[torch.Tensor]) -> list[torch.Tensor | None]:
+    def _kept(self, shown: Sequence[torch.Tensor]) -> list[torch.Tensor | None]:
         """(s, s) of each face, where all mattes see it; None without any."""
         if not self._mattes:
-            return [None] * len(faces)
+            return [None] * len(shown)
         crops = torch.stack([_of_side(one, _MATTE_SIDE) for one in shown])
-        settings = [face.crop.settings for face in faces]
-        kept = [stage(crops, settings) for stage in self._mattes]
-        return list(torch.stack(kept).amin(0))
+        return list(torch.stack([stage(crops) for stage in self._mattes]).amin(0))
 
 
 def unchanged(crop: FaceCrop) -> FaceResult:
@@ -273,8 +278,8 @@ def _joined(runs: Sequence[Swapped]) -> Swapped:
     return Swapped(torch.cat([run.pictures for run in runs]), torch.cat(mattes) if mattes else None)
 
 
-def _next_size(face: _Face) -> int:
-    """What a face can show, px of its square, up to the next power of two."""
+def _useful(face: _Face) -> int:
+    """What a face can show, px of its square: up to the next power of two of the net's."""
     side = face.place.size
     while side < face.place.covers_px:
         side *= 2
@@ -288,13 +293,10 @@ def _points(face: _Face, side: int) -> torch.Tensor:
     return points @ to_crop[:, :2].T + to_crop[:, 2]
 
 
-def _enlarged(picture: torch.Tensor, side: int) -> torch.Tensor:
+def _of_side(picture: torch.Tensor, side: int) -> torch.Tensor:
+    """(3, side, side): averaged where it shrinks, smooth where it grows."""
     if picture.shape[-1] == side:
         return picture
-    return torch.nn.functional.interpolate(picture[None], (side, side), mode="bicubic", align_corners=False)[0].clamp_(
-        0, 1
-    )
-
-
-def _of_side(picture: torch.Tensor, side: int) -> torch.Tensor:
-    return torch.nn.functional.interpolate(picture[None], (side, side), mode="bilinear", antialias=True)[0]
+    way = "bicubic" if picture.shape[-1] < side else "bilinear"
+    made = functional.interpolate(picture[None], (side, side), mode=way, align_corners=False, antialias=True)
+    return made[0].clamp_(0.0, 1.0)
