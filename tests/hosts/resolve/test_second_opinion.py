@@ -36,15 +36,26 @@ def test_both_fakes_have_the_calls_that_the_adapter_makes(ours: type, other: typ
         assert callable(vars(ours)[call]), call
 
 
+@pytest.fixture(autouse=True)
+def as_over_the_bridge(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Resolve answers None for a method that it does not have."""
+
+    def absent(self: object, name: str) -> None:
+        if name.startswith("_"):
+            raise AttributeError(name)
+
+    for kind in (theirs.FakeResolve, theirs.FakeClip, theirs.FakeMediaPoolItem):
+        monkeypatch.setattr(kind, "__getattr__", absent, raising=False)
+        monkeypatch.setattr(kind, "GetUniqueId", lambda self: getattr(self, "_name", "x"), raising=False)
+
+
 def test_a_resolve_that_does_not_say_what_it_is_is_refused() -> None:
     resolve, _ = build_default_env()
     with pytest.raises(CannotDo, match="does not say"):
         edition_of(resolve)
 
 
-def test_clips_that_cannot_be_told_are_rendered_not_guessed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(theirs.FakeClip, "GetUniqueId", lambda self: self.GetName(), raising=False)
-    monkeypatch.setattr(theirs.FakeMediaPoolItem, "GetUniqueId", lambda self: self.GetName(), raising=False)
+def test_clips_that_cannot_be_told_are_rendered_not_guessed() -> None:
     resolve, _ = build_default_env()
     timeline = resolve.GetProjectManager().GetCurrentProject().GetCurrentTimeline()
     there = list(on_timeline(timeline))
