@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 
 from faceplate_client import Client, find
+from faceplate_client.actions import refresh
 from faceplate_client.errors import BakeFailed, CannotDo, ClientError
 from faceplate_client.frame_maths import Span
 from faceplate_client.host import Feature
-from faceplate_client.result_folder import file_of
+from faceplate_client.result_folder import Holds, file_of, of_record
+from tests.contract.hosts.bench import one
 from tests.contract.hosts.checks import CHECKS, KILLS, START, skips
 from tests.contract.hosts.conftest import MakeBench
 from tests.contract.hosts.memory_host import ALL, MemoryHost, MemoryStage
@@ -116,3 +118,24 @@ def test_bakes_in_a_folder_of_their_own_are_removed(make_bench: MakeBench, serve
         assert not (ended.record.path.parent / "bake").exists()
     assert ended.record is not None
     assert ended.record.path.parent.name == "v001"
+
+
+def test_two_programs_never_work_on_one_version(make_bench: MakeBench, server: Running, tmp_path: Path) -> None:
+    host = MemoryHost(tmp_path / "results")
+    bench = make_bench(host, MemoryStage(host), server, False)
+    clip = bench.clip()
+    first = bench.apply(clip, place=False).clips[0].record
+    assert first is not None
+    with Holds() as other:
+        assert other.take(of_record(first.path))
+        own = one(bench.apply(clip))
+        assert own.record is not None
+        assert (first.path.parent.name, own.record.path.parent.name) == ("v001", "v002")
+        assert other.take(of_record(own.record.path))  # let go of at the action's end
+        outcome = bench.run(lambda session: refresh(session, host.results())).clips[0]
+        assert "another program is at work" in str(outcome.error)
+        assert outcome.error is not None
+        assert outcome.error.hint
+    again = bench.apply(clip).clips[0].record  # v002 is placed, so that nothing is left to go on with
+    assert again is not None
+    assert again.path.parent.name == "v003"

@@ -49,6 +49,7 @@ def facts(original: str, identity: Path, server: Running, tmp_path: Path) -> Fac
 def test_a_session_by_script(blender: Blender, facts: Facts) -> None:
     told = blender.run("acting", "scripted", **facts)
     assert "choose an identity file" in told["no identity"].lower()
+    assert "never saved" in told["relative"]
     assert "select a result" in told["nothing to refresh"].lower()
     assert "faceplate serve" in told["no server"]
     assert told["check"].startswith(f"ready, version {__version__}")

@@ -83,6 +83,32 @@ def test_place_and_remove_restore_the_scene(blender: Blender, plates: Path, tmp_
     assert told["after loading"] == []
 
 
+def test_what_artists_change_is_kept(blender: Blender, plates: Path, tmp_path: Path) -> None:
+    told = blender.run("altering", "altered", plates=plates, folder=tmp_path)
+    assert told["renamed"] == {
+        "new source": [2, False, None, []],
+        "blur": [3, False, None, []],  # the title, back in its channel
+        "new blur": [5, False, "new source", []],
+        "late": [8, False, "new source", []],  # Blender would delete it with the result
+        "source": [20, False, None, []],
+    }
+    copies = told["copied"]
+    assert copies["pairs"] == {"strip:source face": "strip:source", "strip:face copy": "strip:source copy"}
+    assert copies["half"]["source copy"] == [2, False, None, []]
+    assert copies["half"]["source"][1]  # as long as its own result stands over it
+    assert copies["twin"]["source"][1]
+    assert copies["end"] == {"source": [2, False, None, []], "source copy": [2, False, None, []]}
+    assert "the effect 'late'" in told["orphaned"][0]
+    assert told["orphaned"][1]
+    assert told["orphaned"][2] == []
+    assert told["kinds"] == []
+    assert told["lost"] == [[128, 64]]
+    own, message, hint = told["linked"]
+    assert own == ["ours"]
+    assert "is linked from" in message
+    assert "make the scene local" in hint
+
+
 def test_what_cannot_be_placed_leaves_the_scene_alone(blender: Blender, plates: Path, tmp_path: Path) -> None:
     told = blender.run("placing", "refuse", plates=plates, folder=tmp_path)
     assert [(kind, bool(hint)) for kind, _, hint in told["told"]] == [
@@ -103,6 +129,9 @@ def test_bakes_show_the_strip_alone(blender: Blender, plates: Path, tmp_path: Pa
     assert [told[name] for name in ("plain", "tinted", "in meta", "meta")] == [[8, 9]] * 4
     assert told["differences"] == []
     assert told["during"] == ["Scene", "Scene.001"]  # in a copy, which is gone afterwards
+    assert ["gone.exr" in text for text in told["refused"]] == [True, True, False]
+    assert "before frame 0" in told["refused"][2]
+    assert told["saved"] == [["Scene"]] * 3
     assert "frame 8 of strip 'plain'" in told["failed"][0]
     assert told["failed"][1]
     tolerance = 0.0 if blender.number >= (5, 2) else SRGB_TRIP

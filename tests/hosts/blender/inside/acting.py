@@ -53,6 +53,8 @@ def scripted(plate: str, server: str, identity: str, out: str) -> dict[str, Any]
     prefs = prepare(server, "", out)
     told: dict[str, Any] = {}
     told["no identity"] = refused(ops.apply)
+    scene.faceplate.identity = "//jane.fpid"
+    told["relative"] = refused(ops.apply)
     scene.faceplate.identity = identity
     before = scenes.dump(scene)
     told["nothing to refresh"] = refused(ops.refresh)
@@ -86,8 +88,10 @@ def scripted(plate: str, server: str, identity: str, out: str) -> dict[str, Any]
     told["pattern"] = record.pattern
     told["muted"] = strip.mute
     times = [os.stat(path).st_mtime_ns for path in scenes.files_in(os.path.dirname(record.pattern))]
+    strip.name = "renamed"
     assert ops.refresh() == {"FINISHED"}
     assert times == [os.stat(path).st_mtime_ns for path in scenes.files_in(os.path.dirname(record.pattern))]
+    strip.name = "sh010 ä"
     scenes.select(host._strip(placed.id))
     scene.sequence_editor.active_strip = host._strip(placed.id)
     assert host.active_clip().name == "sh010 ä"

@@ -251,8 +251,50 @@ def bake(plates: str, folder: str) -> Any:
     except errors.BakeFailed as error:
         made["failed"] = [str(error), error.hint]
     made["during"] = during
+    made["refused"] = _refused_bakes(one, files, folder)
     made["differences"] = scenes.differences(before, scenes.dump(scene))
+    made["saved"] = _saved_in_mid_bake(one, folder)
     return made
+
+
+def _refused_bakes(one: Any, files: list[str], folder: str) -> list[str]:
+    """A strip that lacks a file, also one inside a meta strip, and one before frame 0."""
+    editor = bpy.context.scene.sequence_editor
+    _, inner = scenes.add_meta(bpy.context.scene, files, 20, 5, "lacks")
+    inner.elements[3].filename = "gone.exr"
+    early = scenes.add_sequence(editor, files, 30, -4, "early")
+    told = []
+    for name, frame in (("in lacks", 8), ("lacks", 8), ("early", -4)):
+        try:
+            list(one.bake(one.clip(f"strip:{name}"), span(frame, frame), os.path.join(folder, "no.####.exr")))
+        except scenes.client("errors").BakeFailed as error:
+            told.append(str(error))
+    for strip in (early, one._strip("strip:lacks")):
+        scenes.strips(bpy.context.scene).remove(strip)
+    return told
+
+
+def _saved_in_mid_bake(one: Any, folder: str) -> list[list[str]]:
+    """The scenes of a file that is saved in mid-bake, and those that undos bring back."""
+    file = os.path.join(folder, "mid.blend")
+    bpy.ops.ed.undo_push(message="before")
+    baking = one.bake(one.clip("strip:plain"), span(8, 9), os.path.join(folder, "mid.####.exr"))
+    next(baking)
+    bpy.ops.wm.save_as_mainfile(filepath=file, copy=True)
+    with bpy.data.libraries.load(file) as (there, _):
+        told = [list(there.scenes)]
+    for number in (1, 2):
+        bpy.context.scene["step"] = number
+        bpy.ops.ed.undo_push(message=f"meanwhile {number}")
+    baking.close()
+    for _ in range(2):
+        bpy.ops.ed.undo()
+        told.append([scene.name for scene in bpy.data.scenes])
+    bpy.context.scene.pop("step", None)
+    for path in [*scenes.files_in(folder), file]:
+        if os.path.basename(path).startswith("mid."):
+            os.unlink(path)
+    return told
 
 
 def colours() -> Any:
