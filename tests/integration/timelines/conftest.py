@@ -10,7 +10,6 @@ from typing import Any
 import opentimelineio as otio
 import pytest
 
-from tests.integration.conftest import Cli, cli, identity, small_plate  # noqa: F401
 from tests.support.movies import Clip, face_clip
 from tests.support.timelines import clip, dissolve, gap, span, timeline
 
@@ -25,20 +24,18 @@ class Cut:
 
     Attributes:
         path: the `.otio`.
-        movie: 6 frames with timecode and sound.
-        plate: pattern of 6 pictures, 1001-1006.
+        media: folder of A001.mov (6 frames with timecode and sound) and sh010.1001-1006.exr.
         document: the timeline.
     """
 
     path: Path
-    movie: Path
-    plate: str
+    media: Path
     document: Any
 
 
 @pytest.fixture(scope="session")
-def media(tmp_path_factory: pytest.TempPathFactory, small_plate: str) -> Path:  # noqa: F811
-    """A folder with A001.mov and the pictures sh010.####.exr, numbered from 1001."""
+def media(tmp_path_factory: pytest.TempPathFactory, small_plate: str) -> Path:
+    """The media of `Cut`; nothing is written there."""
     folder = tmp_path_factory.mktemp("media")
     face_clip(folder / "A001.mov", MOVIE)
     for index, path in enumerate(sorted(Path(small_plate).parent.glob("*.exr"))):
@@ -46,18 +43,13 @@ def media(tmp_path_factory: pytest.TempPathFactory, small_plate: str) -> Path:  
     return folder
 
 
-def pictures(folder: Path, first: int = 1001, begins: int = 0, length: int = 6, rate: float = 24) -> Any:
-    """A reference to the pictures."""
-    return otio.schema.ImageSequenceReference(
-        folder.as_uri() + "/", "sh010.", ".exr", first, 1, rate, 4, available_range=span(begins, length, rate)
-    )
-
-
 def build(folder: Path) -> Any:
-    """Movie frames 2-4, a gap, pictures 1002-1004 dissolving into movie frame 1-2, the movie again on a track above."""
+    """Movie frames 2-3, a gap, pictures 1002-1003 dissolving into movie frames 1-2; movie frames 3-4 above."""
     url = (folder / "A001.mov").as_uri()
     shot = clip("shot", 1, 2)
-    shot.media_reference = pictures(folder)
+    shot.media_reference = otio.schema.ImageSequenceReference(
+        folder.as_uri() + "/", "sh010.", ".exr", 1001, 1, 24, 4, available_range=span(0, 6)
+    )
     shot.metadata["note"] = {"take": 3}
     return timeline(
         [
@@ -78,4 +70,4 @@ def cut(media: Path, tmp_path: Path) -> Cut:
     document = build(media)
     path = tmp_path / "cut.otio"
     otio.adapters.write_to_file(document, str(path))
-    return Cut(path, media / "A001.mov", str(media / "sh010.####.exr"), document)
+    return Cut(path, media, document)

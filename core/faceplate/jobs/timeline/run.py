@@ -179,7 +179,8 @@ class _Render:
     def _apply(self, seen: Mapping[str, SeenShot], cast: Cast) -> list[tuple[Any, Result]]:
         """The job of each source; (clip, result) of the clips that have one."""
         todo = [shot for shot in self.plan.shots if shot.name in seen and cast.tracks.get(shot.name)]
-        self.counts["unassigned"] += len(seen) - len(todo)
+        if len(seen) > len(todo):
+            self.counts["unassigned"] = len(seen) - len(todo)
         counted = _Counted(self.emit, sum(shot.count for shot in todo))
         results: list[tuple[Any, Result]] = []
         for shot in todo:

@@ -176,7 +176,7 @@ def test_missing_media_are_listed_relinked_or_skipped(media: Path, tmp_path: Pat
     with pytest.raises(InputError, match="2 clips of") as error:
         check_plan(plan, lambda event: None)
     assert "gone.mov" in str(error.value)
-    _, plan = planned(path, tmp_path, roots=(media.parent,), offline="skip")
+    _, plan = planned(path, tmp_path, roots=(media,), offline="skip")
     assert shown(plan) == {"A001": [(1, 4)]}
     assert [why for _, why in plan.left] == [
         "media not found: /Volumes/RAID 1/day 2/gone.mov: it is not there, nor below the media roots",
