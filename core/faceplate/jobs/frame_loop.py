@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import replace
 from typing import Any
 
-from ..errors import FaceplateError
-from ..job import FINISHED
+from ..errors import DeviceMemoryError, FaceplateError
+from ..job import FINISHED, FrameState
 from ..plate import FrameSource
 from .cancel import CancelToken
 from .events import Emit, note, progress, warning
+from .frame_memory import FrameMemory
 from .frames import FrameWork
 from .manifest import FrameRecord, Manifest
 from .spec import Workbench
@@ -46,6 +48,7 @@ class FrameLoop:
         self._work = work
         self._manifest = manifest
         self._output = output
+        self._memory = FrameMemory(self._let_go)
 
     def run(self, sources: Sequence[FrameSource]) -> Counter[str]:
         """Do what is missing or stale; counts by state, kept ones apart.
@@ -113,7 +116,25 @@ class FrameLoop:
             if self._cancel.is_cancelled:
                 return None
             hands = self._bench.hands
-            return self._work.run(source) if hands is None else hands.frame(self._work, source)
+            return self._frame(source) if hands is None else hands.frame(self._work, source)
+
+    def _frame(self, source: FrameSource) -> FrameRecord:
+        """A frame in this process, smaller where memory runs out; where that is not enough it fails alone."""
+        work = self._work
+        try:
+            record, smaller = self._memory.run(
+                lambda pipeline: replace(work, pipeline=pipeline).run(source), work.pipeline
+            )
+        except DeviceMemoryError as error:
+            return FrameRecord(source.number, FrameState.FAILED, key="", error=error.to_dict())
+        if smaller is None:
+            return record
+        self._emit(warning(f"frame {source.number}: {smaller.text}"))
+        return smaller.marked(record)
+
+    def _let_go(self) -> None:
+        for net in self._bench.nets.loaded:
+            net.unload()  # its next use loads it again
 
     def _tell(self, record: FrameRecord) -> None:
         event: dict[str, Any] = {

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 from faceplate.errors import DeviceError
+from faceplate.swap.mesh.engine import MeshEngine
 from faceplate_client import FrameHeader, Ring, wire
 from faceplate_client.slots import State, as_array
 from faceplate_server.crew import COMMAND, Crew, CrewPlan
@@ -25,7 +26,8 @@ from faceplate_server.jobs import Job
 from faceplate_server.rings import RingLimits, RingTable
 from faceplate_server.roots import Roots
 from faceplate_server.worker import Worker
-from tests.integration.conftest import leftovers, outputs
+from tests.integration.conftest import Cli, leftovers, outputs
+from tests.integration.test_memory_runs_out import Short
 from tests.support import faulty_worker
 from tests.support.plates import SyntheticPlate, moving_plate
 
@@ -293,7 +295,14 @@ def test_memory_that_runs_out_once_changes_nothing(
 
 
 def test_a_face_too_large_for_the_memory_is_done_in_tiles_and_says_so(
-    slots: Slots, fault: Callable[..., None], pattern: str, identity: Path, local: Path, tmp_path: Path
+    slots: Slots,
+    fault: Callable[..., None],
+    pattern: str,
+    identity: Path,
+    local: Path,
+    tmp_path: Path,
+    cli: Cli,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     _, whole = slots.frame()
     fault(short_above=16_000)
@@ -302,6 +311,12 @@ def test_a_face_too_large_for_the_memory_is_done_in_tiles_and_says_so(
     assert dict(said[-1].counts) == {"done": 2}
     assert any(isinstance(message, wire.Note) and "2 x 2 tiles" in message.text for message in said)
     assert [record["facts"]["smaller"] for record in records(tmp_path / "out")] == ["2 x 2 tiles"] * 2
+    short = Short(16_000)
+    with monkeypatch.context() as patched:
+        patched.setattr(MeshEngine, "swap", lambda *words: short.swap(*words))
+        words = ["apply", pattern, "--frames", "1001-1002", "--identity", identity, "--device", "cpu"]
+        assert cli(*words, "-o", tmp_path / "local" / "o.####.exr").code == 0
+    assert outputs(tmp_path / "local") == outputs(tmp_path / "out"), "the command line does the same alone"
     end, tiled = slots.frame()
     assert end.facts["smaller"] == "2 x 2 tiles"
     assert "pixels differ" in end.facts["smaller_note"]

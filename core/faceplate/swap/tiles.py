@@ -10,10 +10,10 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
-from faceplate.face import Points
-from faceplate.frame import Box
-from faceplate.job import SwapSettings
-from faceplate.swap.base import Engine, FaceCrop, FaceResult, ShotEngine
+from ..face import Points
+from ..frame import Box
+from ..job import SwapSettings
+from .base import Engine, FaceCrop, FaceResult, ShotEngine
 
 _OVERLAP = 0.5
 """Of a tile's own side, to each side: what is measured in neighbouring tiles goes over smoothly."""

@@ -1,7 +1,10 @@
-"""What a worker does when memory runs out in a frame: make room, do it again alone, then in tiles."""
+"""What is done when memory runs out in a frame: make room, do it again alone, then in tiles. The command line and the
+server's workers do it alike.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import gc
 import logging
 import threading
@@ -12,12 +15,11 @@ from typing import Any, TypeVar
 
 import torch
 
-from faceplate.errors import DeviceMemoryError
-from faceplate.models.memory import is_out_of_memory
-from faceplate.pipeline import FacePipeline
-
-from .tiles import in_parts
-from .warm import WarmCache
+from ..errors import DeviceMemoryError
+from ..models.memory import is_out_of_memory
+from ..pipeline import FacePipeline
+from ..swap.tiles import in_parts
+from .manifest import FrameRecord
 
 log = logging.getLogger(__name__)
 
@@ -50,16 +52,21 @@ class Smaller:
         """For the result: how it was done, and what differs."""
         return {"smaller": f"{self.tiles} x {self.tiles} tiles" if self.tiles else "alone", "smaller_note": self.text}
 
+    def marked(self, record: FrameRecord) -> FrameRecord:
+        """The record of such a frame. That of tiles has another key: with enough memory the next run makes it anew."""
+        key = f"tiles {self.tiles}: {record.key}" if self.tiles else record.key
+        return dataclasses.replace(record, key=key, facts={**record.facts, **self.facts})
+
 
 class FrameMemory:
-    """Runs the frames of one worker. May be used from several threads.
+    """Runs the frames of one process. May be used from several threads.
 
     Args:
-        cache: what is kept warm; let go where memory runs out.
+        let_go: of all that is kept warm and can be had again; called where memory runs out.
     """
 
-    def __init__(self, cache: WarmCache) -> None:
-        self._cache = cache
+    def __init__(self, let_go: Callable[[], object]) -> None:
+        self._let_go = let_go
         self._changed = threading.Condition()
         self._at_work = 0
         self._alone = 0
@@ -100,7 +107,7 @@ class FrameMemory:
         )
 
     def _make_room(self) -> None:
-        self._cache.shrink(0)
+        self._let_go()
         gc.collect()
         torch.cuda.empty_cache()  # nothing where CUDA is not in use
 

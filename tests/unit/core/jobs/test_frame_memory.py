@@ -17,10 +17,9 @@ from faceplate.errors import DeviceMemoryError, OutputError
 from faceplate.face import Points
 from faceplate.frame import Box
 from faceplate.job import SwapSettings
+from faceplate.jobs.frame_memory import FrameMemory, Smaller
 from faceplate.swap.base import FaceCrop, FaceResult
-from faceplate_server.smaller import FrameMemory, Smaller
-from faceplate_server.tiles import TiledEngine, tiles
-from faceplate_server.warm import WarmCache
+from faceplate.swap.tiles import TiledEngine, tiles
 
 
 class Local:
@@ -99,10 +98,9 @@ class Pipe:
         self.engine = Local()
 
 
-def memory(budget: int = 100) -> tuple[FrameMemory, WarmCache, Any]:
-    cache = WarmCache(budget)
-    cache.put("warm", b"x" * 10)
-    return FrameMemory(cache), cache, Pipe()
+def memory() -> tuple[FrameMemory, list[str], Any]:
+    warm = ["warm"]
+    return FrameMemory(warm.clear), warm, Pipe()
 
 
 def tiles_of(pipeline: Any) -> int:
@@ -110,13 +108,13 @@ def tiles_of(pipeline: Any) -> int:
 
 
 def test_warm_values_go_only_when_memory_runs_out() -> None:
-    frames, cache, pipeline = memory()
+    frames, warm, pipeline = memory()
     assert frames.run(tiles_of, pipeline) == (0, None)
-    assert cache.keys() == ["warm"]
+    assert warm == ["warm"]
     tried = []
 
     def attempt(given_: Any) -> int:
-        tried.append((given_ is pipeline, tiles_of(given_), cache.keys()))
+        tried.append((given_ is pipeline, tiles_of(given_), list(warm)))
         if len(tried) < 3:
             raise torch.OutOfMemoryError("CUDA out of memory")
         return tiles_of(given_)
