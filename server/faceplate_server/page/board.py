@@ -15,7 +15,7 @@ from ..memory import process_mb
 from ..worker import Worker
 
 _JOBS = 200
-_NET = re.compile(r"(.+) on (\S+) by (\S+) in ([^,\s]+)(?:, .*)?")
+_NET = re.compile(r"(.+) on (\S+) by (\S+) in (.+?)(?:, \d+ MB)?")
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,11 @@ class NetLine:
     device: str
     provider: str
     precision: str
+
+    @property
+    def numbers(self) -> str:
+        """The precision without the error that was measured of it."""
+        return self.precision.split(" ")[0]
 
 
 @dataclass(frozen=True)
@@ -100,7 +105,7 @@ def look(handlers: Handlers) -> Board:
         devices=worker.devices,
         summary=worker.summary if handlers.ready else "",
         frames_done=worker.frames_done,
-        nets=tuple(_net(text) for text in worker.nets),
+        nets=tuple(net_line(text) for text in worker.nets),
         clients=tuple((client.name, open_jobs[who]) for who, client in handlers.clients.items()),
         jobs=tuple(
             JobLine(one.id, one.kind, one.state, one.priority, one.client, one.done, one.total, now - arrived)
@@ -114,7 +119,7 @@ def look(handlers: Handlers) -> Board:
     )
 
 
-def _net(text: str) -> NetLine:
+def net_line(text: str) -> NetLine:
     """A net as `status_reply` has it."""
     match = _NET.fullmatch(text)
     return NetLine(*match.groups()) if match else NetLine(text, "", "", "")

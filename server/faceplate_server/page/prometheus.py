@@ -62,7 +62,7 @@ def _server(board: Board, name: str) -> Iterator[str]:
     devices: list[Line] = [("", {"device": one.name, "provider": one.provider}, 1.0) for one in board.devices]
     yield from _family("device_info", "gauge", "What work is done on; always 1.", devices)
     nets: list[Line] = [
-        ("", {"net": one.id, "device": one.device, "provider": one.provider, "precision": one.precision}, 1.0)
+        ("", {"net": one.id, "device": one.device, "provider": one.provider, "precision": one.numbers}, 1.0)
         for one in board.nets
     ]
     yield from _family("net_loaded", "gauge", "1 for each net in memory.", nets)

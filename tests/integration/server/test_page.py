@@ -192,7 +192,10 @@ def test_a_browser_shows_a_gpu_that_is_held_back(tmp_path: Path) -> None:
         devices=(wire.Device("cuda:0", "cuda", "CUDAExecutionProvider"),),
         summary="cuda:0 by CUDAExecutionProvider (auto: CUDA is present), 3 frames at once",
         frames_done=123_456,
-        nets=(NetLine("face_mesh", "cuda:0", "CUDAExecutionProvider", "float32"),),
+        nets=(
+            NetLine("face_mesh", "cuda:0", "CUDAExecutionProvider", "float32"),
+            NetLine("restorer", "cuda:0", "torch", "bfloat16 (rms error 0.4 %)"),
+        ),
         clients=(),
         jobs=(),
         job_counts=Counter(),
@@ -219,6 +222,10 @@ def test_a_browser_shows_a_gpu_that_is_held_back(tmp_path: Path) -> None:
     assert re.search(r'<dd class="bad">power limit</dd>', shown.stdout)
     assert re.search(r'<div class="bar bad">', shown.stdout)  # the warm memory is nearly full
     assert "Nobody is connected." in shown.stdout
+    assert re.search(r"frames lie in</dt><dd[^>]*>the GPU's memory<", shown.stdout)
+    assert re.search(r"runs nets by</dt><dd[^>]*>CUDAExecutionProvider, torch<", shown.stdout)
+    assert re.search(r"nets compute in</dt><dd[^>]*>bfloat16, float32<", shown.stdout)
+    assert "bfloat16 (rms error 0.4 %), cuda:0" in shown.stdout
 
 
 def test_a_browser_says_when_the_server_is_gone(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from faceplate_client import wire
 from faceplate_server.jobs import Job
-from faceplate_server.page.board import Board, JobLine, NetLine
+from faceplate_server.page.board import Board, JobLine, NetLine, net_line
 from faceplate_server.page.counts import BOUNDS, BUCKET_S, BUCKETS, Counts
 from faceplate_server.page.document import document, plots
 from faceplate_server.page.nvml import Gpu, Nvml
@@ -158,6 +158,15 @@ def test_the_document_is_json_of_all_of_it() -> None:
     assert state["nets"] == [
         {"id": "face_mesh", "device": "cuda:0", "provider": "CUDAExecutionProvider", "precision": "float32"}
     ]
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16 (rms error 0.4 %)"])
+@pytest.mark.parametrize("memory", [", 61 MB", ""])
+def test_a_nets_own_words_become_a_line(precision: str, memory: str) -> None:
+    line = net_line(f"swap on 2 on tensorrt:1 by TensorrtExecutionProvider in {precision}{memory}")
+    assert line == NetLine("swap on 2", "tensorrt:1", "TensorrtExecutionProvider", precision)
+    (told,) = read(metrics(board(nets=(line,)), Counts().read(), SAMPLE, "a"))["faceplate_net_loaded"].samples
+    assert told.labels["precision"] == precision.split(" ")[0]
 
 
 def test_prometheus_reads_the_metrics() -> None:

@@ -183,7 +183,15 @@ function errors(state) {
 
 function device(state) {
   const parts = [];
-  for (const one of state.devices) parts.push(make("h3", "", one.name), facts([["runs nets by", one.provider]]));
+  for (const one of state.devices) {
+    const nets = state.nets.filter((net) => net.device === one.name);
+    const of = (value) => [...new Set(nets.map(value))].sort().join(", ");
+    parts.push(make("h3", "", one.name), facts([
+      ["frames lie in", one.kind === "cpu" ? "the machine's memory" : "the GPU's memory"],
+      ["runs nets by", of((net) => net.provider) || one.provider],
+      ["nets compute in", of((net) => net.precision.split(" ")[0]) || null],
+    ]));
+  }
   if (!parts.length) parts.push(make("p", "none", "Not known yet: the server still starts."));
   if (state.summary) parts.push(make("p", "note", state.summary));
   for (const gpu of state.gpus) {
