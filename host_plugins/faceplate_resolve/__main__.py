@@ -17,14 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from faceplate_client.connection import Place
-from faceplate_client.errors import ClientError, ConnectionFailed, HostError
+from faceplate_client.errors import ClientError, ConnectionFailed
 from faceplate_client.job_record import write_whole
 from faceplate_client.task import Servers
 
 from . import api, batch
-from .calls import asked, maybe
 from .commands import Commands
-from .connect import connect, library, load, running, start
+from .connect import connect, library, load, open_project, running, start
 from .edition import edition_of
 from .settings import load as load_settings
 from .settings import settings_file
@@ -63,7 +62,7 @@ def main(words: list[str] | None = None, module: Any = None) -> int:
 
 def _batch(commands: Commands, application: api.Application, options: Any, path: Path, console: Console) -> int:
     if options.project:
-        _open(application, options.project)
+        open_project(application, options.project)
     settings = load_settings(path)
     order = batch.Order(
         settings,
@@ -81,24 +80,6 @@ def _batch(commands: Commands, application: api.Application, options: Any, path:
     if options.report is not None:
         write_whole(options.report, (json.dumps(report.to_json(), indent=1) + "\n").encode("utf-8"))
     return report.exit_code
-
-
-def _open(application: api.Application, name: str) -> None:
-    """Open a project by name; one that is open with changes stays open.
-
-    Raises:
-        HostError: it does not open.
-    """
-    manager = asked("Resolve.GetProjectManager", name, application.GetProjectManager)
-    project = maybe(manager.GetCurrentProject)
-    if project is not None and project.GetName() == name:
-        return
-    if maybe(manager.LoadProject, name) is None:
-        raise HostError(
-            f"Resolve does not open project {name!r}",
-            found="another project with changes may be open, or it lies in another folder of the database",
-            hint="open it in Resolve, then run this again without --project",
-        )
 
 
 def _parser() -> argparse.ArgumentParser:

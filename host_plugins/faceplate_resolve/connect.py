@@ -19,7 +19,7 @@ from typing import Any, cast
 from faceplate_client.errors import CannotDo, HostError
 
 from . import api
-from .calls import maybe
+from .calls import asked, maybe
 
 LIBRARIES = {
     "linux": ("/opt/resolve/libs/Fusion/fusionscript.so", "/home/resolve/libs/Fusion/fusionscript.so"),
@@ -159,3 +159,21 @@ def start(
         time.sleep(POLL_S)
     process.terminate()
     raise CannotDo("Resolve does not come up", found=f"no answer in {wait_s:g} s", hint="start it with its window")
+
+
+def open_project(application: api.Application, name: str) -> None:
+    """Open a project by name; one that is open with changes stays open.
+
+    Raises:
+        HostError: it does not open.
+    """
+    manager = asked("Resolve.GetProjectManager", name, application.GetProjectManager)
+    project = maybe(manager.GetCurrentProject)
+    if project is not None and project.GetName() == name:
+        return
+    if maybe(manager.LoadProject, name) is None:
+        raise HostError(
+            f"Resolve does not open project {name!r}",
+            found="another project with changes may be open, or it lies in another folder of the database",
+            hint="open it in Resolve, then run this again without --project",
+        )

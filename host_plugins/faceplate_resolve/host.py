@@ -1,8 +1,8 @@
 """A timeline of Resolve as the actions see it: `faceplate_client.host.Host`.
 
-This class alone holds the application; `items.py`, `pool.py`, `placing.py` and `rendering.py` work on what it gives
-them. Items and timelines are looked up by id at every call, since Resolve's objects go stale. There is no undo for
-scripts: each change has its own way back, in case of an error at once, else through `remove`.
+`items.py`, `notes.py`, `pool.py`, `placing.py` and `rendering.py` work on the objects that this class gives them. Items
+and timelines are looked up by id at every call, since Resolve's objects go stale. There is no undo for scripts: each
+change has its own way back, in case of an error at once, else through `remove`.
 
 Timeline frames are Resolve's record frames: a timeline that starts at 01:00:00:00 begins at 86400 with 24 a second.
 """

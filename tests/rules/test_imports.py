@@ -40,6 +40,8 @@ BLENDER_DATA = {"host.py", "baking.py", "compositor.py", "batch.py", "render_tim
 BLENDER_FREE = {"shim.py", "colours.py", "strips.py", "placing.py", "nodes.py", "clip_tracks.py", "render_state.py"}
 """Files of faceplate_blender that do without bpy: they work on what they are given."""
 NUKE_FILES = {"host.py"}
+RESOLVE_FREE = {"__init__.py", "__main__.py", "calls.py", "colours.py", "commands.py", "settings.py"}
+"""Files of faceplate_resolve that call no method of Resolve's objects."""
 """Files of faceplate_nuke that may import nuke; the others work on what those give them."""
 LAYERS = (
     "errors",
@@ -52,7 +54,7 @@ LAYERS = (
     "pipeline deliver demo",
     "jobs",
     "batch",
-    "bench",
+    "bench farm",
     "cli",
 )
 """Inside core, a module imports its own layer and those before it."""
@@ -148,3 +150,16 @@ def test_nuke_is_touched_in_one_file() -> None:
     base = ROOT / "host_plugins" / "faceplate_nuke"
     users = {path.name for path in sources("faceplate_nuke") for _, name in imports(path, base) if name == "nuke"}
     assert users == NUKE_FILES
+
+
+def test_resolves_objects_are_touched_in_few_files() -> None:
+    folder = ROOT / "host_plugins" / "faceplate_resolve"
+    api = ast.parse((folder / "api.py").read_text("utf-8"))
+    calls = {node.name for node in ast.walk(api) if isinstance(node, ast.FunctionDef) and node.name[0].isupper()}
+    wrong = []
+    for path in sources("faceplate_resolve"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Attribute) and node.attr in calls and path.name in RESOLVE_FREE:
+                wrong.append(f"{path.name}:{node.lineno} calls {node.attr}")
+    assert len(calls) > 50
+    assert wrong == []
