@@ -174,8 +174,12 @@ def _ask(model_id: str, *, accept: bool) -> None:
         raise SettingError(f"the licence of {model_id} was not taken", hint="nothing was added")
 
 
-def _run_once(card: ModelCard, path: Path) -> None:
-    """A file that cannot be opened and run is damaged, whatever its card says."""
+def _run_once(card: ModelCard, path: Path) -> str:
+    """A file that cannot be opened and run is damaged, whatever its card says; how it takes several items at once."""
+    from ..models.device import choose_device
+    from ..models.runtimes.opening import try_net
     from ..models.sessions import open_net
 
-    open_net(card, path, "cpu").warm_up()
+    cpu = choose_device("cpu")
+    open_net(card, path, cpu).load()
+    return try_net(card, path, cpu)

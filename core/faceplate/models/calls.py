@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,15 +21,14 @@ def call(session: Any, card: ModelCard, inputs: Mapping[str, Any]) -> dict[str, 
         card: of the net.
         inputs: all arrays or all tensors, float32, batch first; one item where the file has no batch axis.
     """
-    values = {spec.name: _to_file(inputs[spec.name], spec) for spec in card.inputs}
-    feed = {spec.file_name: values[spec.name] for spec in card.inputs}
+    feed = {spec.file_name: _to_file(inputs[spec.name], spec) for spec in card.inputs}
     names = [spec.file_name for spec in card.outputs]
-    if isinstance(next(iter(values.values())), np.ndarray):
+    if isinstance(next(iter(feed.values())), np.ndarray):
         results = _run_arrays(session, names, feed)
     elif hasattr(session, "run_tensors"):
         results = session.run_tensors(names, feed)
     else:
-        results = _run_tensors(session, names, feed)
+        results = _run_tensors(session, card.outputs, feed, len(next(iter(inputs.values()))))
     return {spec.name: _from_file(value, spec) for spec, value in zip(card.outputs, results, strict=True)}
 
 
@@ -55,41 +54,73 @@ def _run_arrays(session: Any, names: list[str], feed: Mapping[str, Any]) -> list
     return list(session.run(names, {name: np.ascontiguousarray(value) for name, value in feed.items()}))
 
 
-def _run_tensors(session: Any, names: list[str], feed: Mapping[str, torch.Tensor]) -> list[torch.Tensor]:
+def _run_tensors(
+    session: Any, outputs: Sequence[TensorSpec], feed: Mapping[str, torch.Tensor], batch: int
+) -> list[torch.Tensor]:
     """onnxruntime on torch's memory."""
     import torch
 
     if all(value.device.type == "cpu" for value in feed.values()):
         # The runtime neither copies what goes in nor what comes out.
-        results = _run_arrays(session, names, {name: value.detach().numpy() for name, value in feed.items()})
-        return [torch.from_numpy(value) for value in results]
-    return bound_run(session, names, feed)
+        arrays = {name: value.detach().numpy() for name, value in feed.items()}
+        return [torch.from_numpy(value) for value in _run_arrays(session, [one.file_name for one in outputs], arrays)]
+    return bound_run(session, outputs, feed, batch)
 
 
-def bound_run(session: Any, names: list[str], feed: Mapping[str, torch.Tensor]) -> list[torch.Tensor]:
+def bound_run(
+    session: Any, outputs: Sequence[TensorSpec], feed: Mapping[str, torch.Tensor], batch: int
+) -> list[torch.Tensor]:
     """onnxruntime reads and writes torch's memory where it lies.
 
-    The session works on the stream that was current when it was opened (`user_compute_stream`); where the caller is on
-    another, events order the two, and the host never waits.
+    A session on CUDA works on a stream of its own (`torch_stream`); events order it with the caller's stream, and the
+    host waits for nothing. Outputs whose shape the card tells are torch's memory; the others are the runtime's, which
+    gives them again only after what the caller has queued up to then.
+
+    Args:
+        session: onnxruntime's.
+        outputs: wanted.
+        feed: by name in the file, all on one device.
+        batch: of the inputs.
     """
     import torch
-
-    binding = session.io_binding()
-    held = {name: value.contiguous() for name, value in feed.items()}
-    for name, value in held.items():
-        index = value.device.index or 0
-        kind = np.dtype(str(value.dtype).removeprefix("torch."))
-        binding.bind_input(name, value.device.type, index, kind, tuple(value.shape), value.data_ptr())
-    device = next(iter(held.values())).device
-    for name in names:
-        binding.bind_output(name, device.type, device.index or 0)
-    own = getattr(session, "torch_stream", None)
-    caller = torch.cuda.current_stream(device) if device.type == "cuda" else None
-    if own is not None and caller is not None and own != caller:
-        own.wait_stream(caller)
-    session.run_with_iobinding(binding)
-    if own is not None and caller is not None and own != caller:
-        caller.wait_stream(own)
     from torch.utils.dlpack import from_dlpack
 
-    return [from_dlpack(value) for value in binding.get_outputs()]
+    own = getattr(session, "torch_stream", None)
+    device = next(iter(feed.values())).device
+    caller = torch.cuda.current_stream(device) if own is not None else None
+    binding = session.io_binding()
+    held = [value.contiguous() for value in feed.values()]
+    for name, value in zip(feed, held, strict=True):
+        binding.bind_input(name, *_place(value))
+    made: dict[str, torch.Tensor] = {}
+    for spec in outputs:
+        if 0 in spec.shape:
+            binding.bind_output(spec.file_name, device.type, device.index or 0)
+            continue
+        shape = (batch, *spec.shape) if spec.batched else spec.shape
+        made[spec.file_name] = torch.empty(shape, dtype=getattr(torch, spec.dtype), device=device)
+        binding.bind_output(spec.file_name, *_place(made[spec.file_name]))
+    if own is not None:
+        own.wait_stream(caller)
+        for value in (*held, *made.values()):
+            value.record_stream(own)
+    session.run_with_iobinding(binding, _unsynchronised() if own is not None else None)
+    if own is not None and caller is not None:
+        caller.wait_stream(own)
+    results = dict(zip([spec.file_name for spec in outputs], binding.get_outputs(), strict=True))
+    return [made[name] if name in made else from_dlpack(value) for name, value in results.items()]
+
+
+def _place(value: torch.Tensor) -> tuple[str, int, Any, tuple[int, ...], int]:
+    """Device, number, type, shape and address of a tensor, as `bind_input` and `bind_output` take them."""
+    kind = np.dtype(str(value.dtype).removeprefix("torch."))
+    return value.device.type, value.device.index or 0, kind, tuple(value.shape), value.data_ptr()
+
+
+def _unsynchronised() -> Any:
+    """A run that does not wait for the device at its end."""
+    import onnxruntime
+
+    options = onnxruntime.RunOptions()
+    options.add_run_config_entry("disable_synchronize_execution_providers", "1")
+    return options

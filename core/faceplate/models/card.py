@@ -98,6 +98,8 @@ class ModelCard:
         hashes: SHA-256 of files that are published, so that a file of any name is known.
         training_licence: of what it learnt from, as far as it is known.
         path: of the file, where it stays outside the model folder.
+        batch: how several items are run at once: "" as the file allows, "edited" with its batch axis set free (tried
+            when it was added), "single" one after the other.
         valid_until: last day on which `commercial` holds, ISO date; "" for no end.
     """
 
@@ -130,6 +132,7 @@ class ModelCard:
     hashes: tuple[str, ...] = ()
     training_licence: str = ""
     path: str = ""
+    batch: str = ""
     valid_until: str = ""
 
     @property

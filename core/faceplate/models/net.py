@@ -58,6 +58,7 @@ class Net:
         self._used = used
         self._outputs = [spec.file_name for spec in card.outputs]
         self._session: Any = None
+        self._loaded_bytes = _WEIGHTS * weights_bytes
         self._running = 0
         self._provider = device.provider
         self._precision = "float32"
@@ -93,10 +94,10 @@ class Net:
 
     @property
     def size(self) -> int:
-        """Bytes that it takes while it is loaded: an estimate, since no runtime tells. Twice its file, and eight times
-        the inputs and outputs of the largest run so far, whose memory the runtime keeps.
+        """Bytes that it takes while it is loaded: an estimate, since no runtime tells. Twice its file (in torch: its
+        weights), and eight times the inputs and outputs of the largest run so far, whose memory the runtime keeps.
         """
-        return _WEIGHTS * self._weights + _WORK * 4 * self._moved
+        return self._loaded_bytes + _WORK * 4 * self._moved
 
     def load(self) -> None:
         """Open the session, if it is not.
@@ -123,6 +124,7 @@ class Net:
                 session = self._open()
                 self._provider = str(session.get_providers()[0])
                 self._precision = getattr(session, "precision", "float32")
+                self._loaded_bytes = getattr(session, "weights_bytes", _WEIGHTS * self._weights)
                 self._session = session
             self._running += 1
             return self._session
@@ -222,9 +224,9 @@ class Net:
         self.run({spec.name: np.zeros((batch, *sample_shape(spec)), np.float32) for spec in self._card.inputs})
 
 
-def sample_shape(spec: TensorSpec) -> tuple[int, ...]:
-    """A shape that an input can have, lengths that are free set to 640."""
-    return tuple(length or _ANY_SIDE for length in spec.shape)
+def sample_shape(spec: TensorSpec, side: int = _ANY_SIDE) -> tuple[int, ...]:
+    """A shape that an input can have, lengths that are free set to `side`."""
+    return tuple(length or side for length in spec.shape)
 
 
 def fits(expected: tuple[int, ...], found: tuple[Any, ...]) -> bool:

@@ -8,15 +8,16 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from ..errors import DeviceError, ModelError
+from ..errors import ModelError
 from .card import ModelCard, TensorSpec
-from .device import Device, choose_device
-from .net import Array, Net, OpenSession, translate
+from .device import Device, Precision, Runtime, choose_device
+from .net import Array, Net, OpenSession
 from .store import ModelStore
 
 __all__ = ["Array", "Net", "OpenSession", "SessionPool"]
 
-_FATAL = 4
+DRAWING = frozenset({"swapper", "restorer", "upscaler", "matte", "editor"})
+"""Roles whose nets may compute in less than float32."""
 
 
 class SessionPool:
@@ -30,6 +31,8 @@ class SessionPool:
         threads: int = 0,
         commercial: bool = False,
         used: Callable[[Net], None] | None = None,
+        precision: Precision = "float32",
+        runtime: Runtime = "auto",
     ) -> None:
         """
         Args:
@@ -37,6 +40,9 @@ class SessionPool:
             device: "auto", "cpu", "cuda" or "cuda:NUMBER", see `choose_device`; or one that was chosen.
             threads: of the CPU for one net; 0 for one a core.
             commercial: whether the job is paid work; weights that forbid it are refused.
+            precision: of nets that draw (swappers, restorers, upscalers, mattes, editors): "float32", "float16" or
+                "bfloat16". Nets that find and tell faces always compute in float32.
+            runtime: "auto", "onnxruntime" or "torch", for the same nets.
             used: told of every load and run of a net: the place to keep count of what is warm, and to `unload` others.
 
         Raises:
@@ -47,6 +53,8 @@ class SessionPool:
         self._threads = threads
         self._commercial = commercial
         self._used = used
+        self._precision: Precision = precision
+        self._runtime: Runtime = runtime
         self._nets: dict[str, Net] = {}
         self._closed = False
         self._lock = threading.Lock()
@@ -86,9 +94,13 @@ class SessionPool:
         return net
 
     def _net(self, card: ModelCard, path: Path) -> Net:
-        net = Net(
-            card, self._device, lambda: _load(card, path, self._device, self._threads), path.stat().st_size, self._used
-        )
+        draws = card.role in DRAWING
+        precision, runtime = (self._precision, self._runtime) if draws else ("float32", "auto")
+
+        def load() -> Any:
+            return _load(card, path, self._device, self._threads, precision, runtime)
+
+        net = Net(card, self._device, load, path.stat().st_size, self._used)
         net.load()
         return net
 
@@ -108,7 +120,7 @@ class SessionPool:
 
 
 def open_net(card: ModelCard, path: Path, device: str | Device, *, threads: int = 0) -> Net:
-    """A net of its own, outside any pool.
+    """A net of its own, outside any pool, in float32.
 
     Args:
         card: what is known of it.
@@ -123,41 +135,21 @@ def open_net(card: ModelCard, path: Path, device: str | Device, *, threads: int 
     return Net(card, chosen, lambda: _load(card, path, chosen, threads), path.stat().st_size)
 
 
-def _load(card: ModelCard, path: Path, device: Device, threads: int) -> Any:
-    session = _open_session(card, path, device, threads)
-    provider = session.get_providers()[0]
-    if provider != device.provider:
-        raise DeviceError(
-            f"model {card.id} did not get the device {device}",
-            expected=device.provider,
-            found=provider,
-            hint="check that CUDA and cuDNN fit the installed onnxruntime-gpu, or choose the device cpu",
-        )
-    _check_signature(card, "input", card.inputs, session.get_inputs())
-    _check_signature(card, "output", card.outputs, session.get_outputs())
+def _load(
+    card: ModelCard,
+    path: Path,
+    device: Device,
+    threads: int,
+    precision: Precision = "float32",
+    runtime: Runtime = "auto",
+) -> Any:
+    from .runtimes.opening import open_session
+
+    session = open_session(card, path, device, threads, precision=precision, runtime=runtime)
+    if hasattr(session, "get_inputs"):
+        _check_signature(card, "input", card.inputs, session.get_inputs())
+        _check_signature(card, "output", card.outputs, session.get_outputs())
     return session
-
-
-def _open_session(card: ModelCard, path: Path, device: Device, threads: int) -> Any:
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
-    options.inter_op_num_threads = 1
-    options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
-    options.use_deterministic_compute = True
-    # Errors come as exceptions; the runtime need not write them to the terminal too.
-    options.log_severity_level = _FATAL
-    provider: Any = device.provider
-    if device.kind == "cuda":
-        # A fixed convolution algorithm and full float32 products: the same bytes in every run.
-        settings = {"device_id": str(device.index), "cudnn_conv_algo_search": "DEFAULT", "use_tf32": "0"}
-        provider = (device.provider, settings)
-    try:
-        # Without its fallback: else it would move to the CPU by itself, even in the middle of a run.
-        return onnxruntime.InferenceSession(str(path), options, providers=[provider], enable_fallback=0)
-    except Exception as error:
-        raise translate(error, card, device, "load") from error
 
 
 def _check_signature(card: ModelCard, kind: str, specs: tuple[TensorSpec, ...], nodes: Any) -> None:

@@ -136,7 +136,7 @@ def recognise(
 
 def _fit(card: ModelCard, signature: Signature) -> tuple[dict[str, str], dict[str, str]] | None:
     """Names and types in the file by name on the card; None where the card is of another net."""
-    if card.kind == "inswapper" and signature.last_constant != _EMAP:
+    if card.id.startswith("inswapper") and signature.last_constant != _EMAP:
         return None
     pairs = []
     for specs, ports in ((card.inputs, signature.inputs), (card.outputs, signature.outputs)):

@@ -13,7 +13,7 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -172,7 +172,7 @@ def add(
     in_place: bool = False,
     licensed: str | None = None,
     valid_until: str = "",
-    check: Any = None,
+    check: Callable[[ModelCard, Path], str] | None = None,
 ) -> ModelCard:
     """Add a file to the user's models.
 
@@ -183,7 +183,8 @@ def add(
         in_place: leave the file where it is; else it is copied, or linked where the file system can.
         licensed: a licence of the user's own that allows paid work, e.g. a contract's number; None for the public one.
         valid_until: last day of such a licence, ISO; "" for no end.
-        check: called with the card and the path before anything is written, to run the net once.
+        check: called with the card and the path before anything is written, to run the net once; gives the card's
+            `batch`.
 
     Raises:
         ModelError: the net cannot be run.
@@ -209,8 +210,9 @@ def add(
         entries["valid_until"] = valid_until
     taken = {"licence": licensed or base.licence, "by": by, "on": datetime.date.today().isoformat()}
     card = parse_card("the new record", offer.model_id, _complete(folder, offer.model_id, entries, _known_tables()))
-    if check is not None:
-        check(card, offer.path)
+    batch = check(card, offer.path) if check is not None else ""
+    if batch:
+        entries["batch"] = batch
     folder.mkdir(parents=True, exist_ok=True)
     if not in_place:
         _take(offer.path, folder / card.file)

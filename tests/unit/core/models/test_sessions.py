@@ -20,6 +20,7 @@ from faceplate.errors import DeviceError, DeviceMemoryError, FaceplateError, Lic
 from faceplate.models.catalogue import load_catalogue
 from faceplate.models.device import CPU_PROVIDER, CUDA_PROVIDER, choose_device
 from faceplate.models.memory import is_out_of_memory
+from faceplate.models.runtimes import opening
 from faceplate.models.sessions import Net, SessionPool
 from faceplate.models.store import ModelStore
 
@@ -181,8 +182,9 @@ def test_device_that_is_no_device(request_: str) -> None:
 
 @pytest.mark.usefixtures("pretend_cuda")
 @pytest.mark.filterwarnings("ignore:Specified provider")
-def test_session_that_lands_on_the_cpu_in_silence_is_refused() -> None:
+def test_session_that_lands_on_the_cpu_in_silence_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without CUDA, onnxruntime itself only warns and takes the CPU."""
+    monkeypatch.setattr(opening, "own_stream", lambda _: None)
     if CUDA_PROVIDER in onnxruntime.capi._pybind_state.get_available_providers():
         pytest.skip("this onnxruntime has CUDA")
     with SessionPool(device="cuda:0") as pool, pytest.raises(DeviceError, match="did not get the device") as refused:

@@ -1,0 +1,1 @@
+"""What runs nets: onnxruntime's providers, and torch."""
