@@ -17,7 +17,10 @@ def apply(
     output: Annotated[str, typer.Option("-o", "--output", help="File, movie or pattern to write.")],
     identity: Annotated[list[str], typer.Option(help="FILE.fpid[@TRACK]; TRACK is a number, main (default) or all.")],
     frames: options.Frames = None,
-    engine: Annotated[str, typer.Option(help="What replaces the face.")] = "mesh",
+    engine: Annotated[str, typer.Option(help="What replaces the face: mesh, or a swapper of yours.")] = "mesh",
+    restore: Annotated[str | None, typer.Option(help="Restorer that follows it.")] = None,
+    matte: Annotated[list[str] | None, typer.Option(help="Net that says where the face is; repeatable.")] = None,
+    edit: Annotated[list[str] | None, typer.Option(help="ID or ID:KEY=VALUE of an editor; repeatable.")] = None,
     input_space: options.InputSpace = None,
     input_matrix: Annotated[
         str | None, typer.Option(help="Of a movie whose tags are wrong: bt709, bt601, bt2020 or smpte240m.")
@@ -43,7 +46,9 @@ def apply(
     ] = False,
     device: options.Device = "auto",
     threads: options.Threads = 0,
-    server: Annotated[str, typer.Option(help="off: work here; auto: a running server; or its address.")] = "off",
+    server: Annotated[
+        str, typer.Option(help="off: work here; auto: a running server; or its address or folder.")
+    ] = "off",
     progress: options.Progress = "bar",
     json: options.Json = False,
 ) -> int:
@@ -58,6 +63,9 @@ def apply(
         identity=tuple(identity),
         frames=frames,
         engine=engine,
+        restore=restore,
+        matte=tuple(matte or ()),
+        edit=tuple(edit or ()),
         input_space=input_space,
         input_matrix=input_matrix,
         input_range=input_range,

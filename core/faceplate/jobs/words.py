@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, get_args
 
 from ..errors import SettingError
-from ..job import Assignment, FailedPolicy, HoldOut, KeyedSettings, MissingPolicy
+from ..job import SETTING_FIELDS, Assignment, FailedPolicy, HoldOut, KeyedSettings, MissingPolicy
 
 if TYPE_CHECKING:
     from .spec import ApplyJob, MovieOutput
@@ -33,6 +33,9 @@ class ApplyWords:
         plate: file, folder, movie or pattern.
         output: file, movie or pattern.
         identity: FILE.fpid[@TRACK], one or several.
+        restore: id of a restorer that follows the engine's swapper and editors.
+        matte: ids of nets that say where the face is.
+        edit: ID or ID:KEY=VALUE of editors, in the order in which they work.
         set: KEY=VALUE or KEY=FRAME:VALUE,FRAME:VALUE.
     """
 
@@ -41,6 +44,9 @@ class ApplyWords:
     identity: tuple[str, ...]
     frames: str | None = None
     engine: str = "mesh"
+    restore: str | None = None
+    matte: tuple[str, ...] = ()
+    edit: tuple[str, ...] = ()
     input_space: str | None = None
     input_matrix: str | None = None
     input_range: str | None = None
@@ -73,19 +79,31 @@ class ApplyWords:
             output=self.output,
             assignments=tuple(parse_assignment(text) for text in self.identity),
             frames=self.frames,
-            engine=self.engine,
+            engine=self._engine(),
             input_space=self.input_space,
             input_matrix=self.input_matrix,
             input_range=self.input_range,
             faces=None if self.faces is None else Path(self.faces),
             holdout=parse_holdout(self.holdout),
             layers=parse_layers(self.layers),
-            settings=parse_settings(list(self.set), None if self.settings is None else Path(self.settings)),
+            settings=parse_settings(
+                [*self.set, *self._edits()], None if self.settings is None else Path(self.settings)
+            ),
             missing=parse_missing(self.missing),
             commercial=self.commercial,
             project=self.project,
             movie=self._movie(),
         )
+
+    def _engine(self) -> str:
+        """The engine with what goes with it, as `jobs.engines` reads it."""
+        editors = dict.fromkeys(one.partition(":")[0] for one in self.edit)
+        return "+".join([self.engine, *editors, *([self.restore] if self.restore else []), *self.matte])
+
+    def _edits(self) -> list[str]:
+        """Settings that `--edit ID:KEY=VALUE` sets: `edit_KEY`, or KEY where that is a setting."""
+        pairs = [pair for one in self.edit if (pair := one.partition(":")[2])]
+        return [pair if pair.partition("=")[0] in SETTING_FIELDS else f"edit_{pair}" for pair in pairs]
 
     def _movie(self) -> MovieOutput:
         made = parse_movie(self.codec, self.alpha, self.fps, self.output_space)
