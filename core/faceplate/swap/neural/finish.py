@@ -23,8 +23,6 @@ from .reference import reference_crop, reference_paste
 from .shot import colour_look, gain_of
 
 _LEAST = 1.0 / 512.0
-_OUTLINE = (-0.012, 0.012)
-"""Distance from the face's outline over which a net's own matte ends, face widths: beyond is what is behind it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -147,7 +145,7 @@ def _core(finish: Finish, flow: Flow, place: Place) -> tuple[torch.Tensor, torch
     lost = core.new_zeros(())
     if finish.matte is not None:
         own = finish.square.put_back(finish.matte[None], place.rows, place.columns, place.step)[0]
-        core, lost = guarded(own * smoothstep(*_OUTLINE, flow.edge), core)
+        core, lost = guarded(own * core, core)
     fade = yaw_fade(finish.crop.yaw_deg, settings)
     return core * inside_crop(finish.square, place, core) * fade, lost
 
