@@ -63,9 +63,7 @@ class SwapSettings:
     reference_paste: bool = _setting(False, 0, 1, "neural engines: blend as InsightFace does, for comparison")
     restore: float = _setting(0.8, 0.0, 1.0, "restorers: how much of their change is taken")
     fidelity: float = _setting(0.5, 0.0, 1.0, "CodeFormer: 0 the most beautiful, 1 the most faithful")
-    expression: float = _setting(
-        0.0, 0.0, 1.0, "LivePortrait: how far the face takes the plate's expression again"
-    )
+    expression: float = _setting(0.0, 0.0, 1.0, "LivePortrait: how far the face takes the plate's expression again")
     age_years: float = _setting(0.0, -60.0, 60.0, "age editors: years that are added, below 0 taken away")
     age_now: float = _setting(40.0, 5.0, 95.0, "age editors: age of the person, years")
     edit_brows: float = _setting(0.0, -1.0, 1.0, "LivePortrait: direction of the eyebrows")
@@ -240,11 +238,18 @@ class Assignment:
     Attributes:
         identity: path of the .fpid file.
         track: a track id; "main" for the face that fills most of the shot (and after a cut the one that fills most of
-            what follows); "all" for every track.
+            what follows); "all" for every track; "auto" for the tracks that a recogniser says are one person.
+        like: of "auto", the .fpid of the person who is in the plate; None for the identity itself.
     """
 
     identity: Path
-    track: int | Literal["main", "all"] = "main"
+    track: int | Literal["main", "all", "auto"] = "main"
+    like: Path | None = None
+
+    @property
+    def who(self) -> str:
+        """What stands after the @ on the command line."""
+        return str(self.track if self.like is None else self.like)
 
 
 @dataclass(frozen=True, slots=True)

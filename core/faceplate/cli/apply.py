@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from ..errors import SettingError
 from . import options
 from .show import reporter
 
@@ -15,7 +16,12 @@ def apply(
         str, typer.Argument(help="File, folder, movie or pattern: plate.####.exr, plate.%04d.exr, plate.$F4.exr.")
     ],
     output: Annotated[str, typer.Option("-o", "--output", help="File, movie or pattern to write.")],
-    identity: Annotated[list[str], typer.Option(help="FILE.fpid[@TRACK]; TRACK is a number, main (default) or all.")],
+    identity: Annotated[
+        list[str],
+        typer.Option(
+            help="FILE.fpid[@WHO]: a track number, main (default), all, auto, or the .fpid of who is in the plate."
+        ),
+    ],
     frames: options.Frames = None,
     engine: Annotated[str, typer.Option(help="What replaces the face: mesh, or a swapper of yours.")] = "mesh",
     restore: Annotated[str | None, typer.Option(help="Restorer that follows it.")] = None,
@@ -86,6 +92,12 @@ def apply(
     ).job()
     token = CancelToken()
     remote = options.find_runner(server, device)
+    if remote is not None and any(one.track == "auto" for one in job.assignments):
+        if server != "auto":
+            raise SettingError(
+                "people are recognised in this process only", hint="leave --server out, or give the tracks by number"
+            )
+        remote = None
     with cancel_on_signals(token), reporter(as_json=json, progress=progress) as emit:
         if remote is not None:
             return remote(job, emit, token).exit_code

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ..errors import SettingError
 from ..face import Track
 from ..job import Assignment
 
 
-def resolve_assignments(tracks: Sequence[Track], assignments: Sequence[Assignment]) -> dict[int, int]:
+def resolve_assignments(
+    tracks: Sequence[Track], assignments: Sequence[Assignment], recognised: Mapping[int, int] | None = None
+) -> dict[int, int]:
     """The index in `assignments` of each track that is to be replaced, by track id.
 
-    A track that an assignment names goes first; "main" then takes, from what is left, the tracks that fill most of the
-    shot and do not overlap in time with one it took already (so after a cut the main face of what follows); "all"
-    takes what nobody else has.
+    A track that an assignment names goes first, then those that "auto" recognised; "main" then takes, from what is
+    left, the tracks that fill most of the shot and do not overlap in time with one it took already (so after a cut the
+    main face of what follows); "all" takes what nobody else has.
+
+    Args:
+        tracks: of the shot.
+        assignments: of the job.
+        recognised: index of an "auto" assignment by track id (`jobs.recognise`), None where nobody looked.
 
     Raises:
-        SettingError: a named track does not exist, or two assignments claim the same track or the same rule.
+        SettingError: a named track does not exist, two assignments claim the same track or the same rule, or "auto"
+            is asked for where nobody can look at the whole shot.
     """
     chosen: dict[int, int] = {}
     _check_rules(assignments)
@@ -37,6 +45,14 @@ def resolve_assignments(tracks: Sequence[Track], assignments: Sequence[Assignmen
                 found=f"{first.identity} and {assignment.identity}",
             )
         chosen[assignment.track] = index
+    if recognised is None and any(assignment.track == "auto" for assignment in assignments):
+        raise SettingError(
+            '"auto" looks at the whole shot, and here is one frame of it',
+            expected="a track number, main or all",
+            hint="render the shot as a job, or name the track",
+        )
+    there = {track.id for track in tracks}
+    chosen |= {track: index for track, index in (recognised or {}).items() if track in there and track not in chosen}
     for rule in ("main", "all"):
         for index, assignment in enumerate(assignments):
             if assignment.track == rule:

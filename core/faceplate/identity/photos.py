@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,11 +18,14 @@ from ..faces.detect import DetectSettings, detect_faces
 from ..faces.landmarks import LandmarkSettings, MeshFace, locate, same_face
 from ..faces.nets import FaceNets
 from ..faces.pose import yaw_degrees
+from ..faces.recognise import Vector
 from ..faces.view import LinearPlateView
 from ..frame import Box
 from ..media.regular import open_regular
+from ..nets.recognisers.arcface import ArcFace
 from ..provenance.consent import Consent
 from ..swap.mesh.texture import PhotoView, build_texture
+from .embed import embed_views, no_vectors
 from .file import MAX_PHOTOS, IdentityFile, PhotoRecord, build_identity
 from .photo_measures import (
     SKIN_LEVEL,
@@ -82,25 +85,31 @@ class PhotoTools:
         read: a file as light.
         find: all faces of a picture (h, w, 3) of linear Rec.709, landmarks in its px; in any rotation.
         build_texture: merges views.
+        embed: vectors of the person by name (`identity.embed`), of the views.
     """
 
     read: Callable[[Path], PhotoPicture]
     find: Callable[[Image], Sequence[MeshFace]]
     build_texture: Callable[[Sequence[PhotoView]], FaceTexture]
+    embed: Callable[[Sequence[PhotoView]], Mapping[str, Vector]] = no_vectors
 
 
-def photo_tools(nets: FaceNets, config: ColourConfig, colour_space: str | None = None) -> PhotoTools:
+def photo_tools(
+    nets: FaceNets, config: ColourConfig, colour_space: str | None = None, recognisers: Sequence[ArcFace] = ()
+) -> PhotoTools:
     """The real tools.
 
     Args:
         nets: detector and landmarks.
         config: the active colour configuration.
         colour_space: of all photos, where the user says so.
+        recognisers: whose vectors the identity shall hold.
     """
     return PhotoTools(
         read=lambda path: read_photo(path, config, colour_space),
         find=lambda linear: find_faces(linear, nets),
         build_texture=build_texture,
+        embed=lambda views: embed_views(recognisers, views),
     )
 
 
@@ -182,7 +191,8 @@ def make_identity(
     shapes = [posed_shape(item.view.landmarks, item.pose) for item in accepted]
     shape = mean_shape(shapes, [item.record.yaw_deg for item in accepted])
     texture = tools.build_texture([item.view for item in accepted])
-    return build_identity(name, texture, shape, [item.record for item in accepted], consent), tuple(refused)
+    vectors = tools.embed([item.view for item in accepted])
+    return build_identity(name, texture, shape, [item.record for item in accepted], consent, vectors), tuple(refused)
 
 
 def _reason(error: InputError, path: Path) -> str:

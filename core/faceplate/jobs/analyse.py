@@ -80,7 +80,8 @@ def plate_view(config: ColourConfig, frame: Frame, exposure: float = 1.0) -> Lin
     )
 
 
-def _present(plate: Plate, number: int) -> FrameSource:
+def present(plate: Plate, number: int) -> FrameSource:
+    """A frame that has a file, as it is read."""
     return FrameSource(number, plate.sequence.path(number), "present", number)
 
 
@@ -101,7 +102,7 @@ class _Ahead:
         self._pool.shutdown(cancel_futures=True)
 
     def _open(self, number: int) -> LinearPlateView:
-        return plate_view(self._plate.config, self._plate.read(_present(self._plate, number)), self._exposure)
+        return plate_view(self._plate.config, self._plate.read(present(self._plate, number)), self._exposure)
 
     def __call__(self, number: int) -> LinearPlateView:
         wanted, at = [number], number
@@ -130,7 +131,7 @@ def analysis_exposure(plate: Plate, frames: Sequence[int], nets: FaceNets) -> fl
     scores = dict.fromkeys(_EXPOSURES, 0.0)
     for number in picked:
         try:
-            frame = plate.read(_present(plate, number))
+            frame = plate.read(present(plate, number))
         except InputError:
             continue
         _look(plate.config, frame, nets, scores)
@@ -258,7 +259,7 @@ def _given_sidecar(path: Path, asked: Sequence[int], plate: Plate, emit: Emit) -
 
 def _is_readable(plate: Plate, frame: int) -> bool:
     try:
-        plate.read(_present(plate, frame))
+        plate.read(present(plate, frame))
     except InputError:
         return False
     return True

@@ -44,8 +44,9 @@ from .movie import assemble, patch_paths, stand_in
 from .movie_plan import MoviePlan, plan_movie
 from .output import check_range, make_folder, output_paths, prepare_output, sweep
 from .patches import PATCHES_FOLDER, write_patch
-from .people import Person, check_people, identity_lines, read_people, unchecked
+from .people import Person, check_people, identity_lines, read_people, read_references, unchecked
 from .plan import make_plan
+from .recognise import recognise_tracks
 from .reporting import MANIFEST_FILE, THUMBS_FOLDER, write_job, write_report
 from .spec import ApplyJob, JobOutcome, Workbench, digest, job_folder, job_id
 
@@ -80,7 +81,7 @@ def run_apply(job: ApplyJob, bench: Workbench, emit: Emit, cancel: CancelToken) 
     else:
         outputs = patch_paths(plate, job.output, job_folder(job.output), sources, mattes)
     files = read_people(job)
-    identifier = job_id(job, {path: file.identity for path, file in files.items()})
+    identifier = job_id(job, {**read_references(job), **{path: file.identity for path, file in files.items()}})
     folder = prepare_output(plate, job.output, job.layers)
     run = _Run(job, bench, emit, cancel, plate, sources, holdout, outputs, movie, identifier, folder)
     with job_lock(folder, run.purpose()):
@@ -247,9 +248,20 @@ class _Run:
         }
 
     def _work(self, people: Mapping[Path, Person], faces: ShotFaces) -> FrameWork:
-        chosen = resolve_assignments(faces.tracks, self.job.assignments)
-        if not chosen:
+        recognised = recognise_tracks(
+            self.job.assignments,
+            read_references(self.job),
+            faces,
+            self.plate,
+            self.bench,
+            self.folder,
+            self.emit,
+        )
+        chosen = resolve_assignments(faces.tracks, self.job.assignments, recognised)
+        if not faces.tracks:
             self.emit(warning("no face was found in this plate; the frames are written unchanged"))
+        elif not chosen:
+            self.emit(warning("no face of this plate is one of the job's people; the frames are written unchanged"))
         for track, index in sorted(chosen.items()):
             person = people[self.job.assignments[index].identity]
             self.emit(note(f"track {track} -> {person.identity.name}"))

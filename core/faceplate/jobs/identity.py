@@ -15,6 +15,7 @@ from ..identity.file import MAX_NAME, IdentityFile, read_identity, write_identit
 from ..identity.photos import PhotoRefusal, make_identity, photo_tools
 from ..identity.text import describe_identity
 from ..provenance.consent import read_consent
+from .recognise import recognisers
 from .spec import Workbench
 
 
@@ -64,7 +65,7 @@ def make_identity_file(
             f"{path} holds a consent record, and the new identity would not",
             hint="give --consent again, or write another file with -o",
         )
-    tools = photo_tools(FaceNets.load(bench.nets), bench.config)
+    tools = photo_tools(FaceNets.load(bench.nets), bench.config, recognisers=recognisers(bench.nets))
     file, refusals = make_identity(name, photos, record, tools)
     write_identity(path, file)
     return MadeIdentity(path, file, refusals)

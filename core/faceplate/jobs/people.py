@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ..face import Identity
 from ..identity.file import IdentityFile, read_identity
+from ..job import Assignment
 from ..provenance.attributes import UsedIdentity
 from ..provenance.consent import ConsentState, check_consent, consent_id
 from ..report.values import IdentityLine
@@ -47,6 +48,22 @@ def read_people(job: ApplyJob) -> Mapping[Path, IdentityFile]:
     return {path: read_identity(path) for path in dict.fromkeys(one.identity for one in job.assignments)}
 
 
+def read_references(job: ApplyJob) -> Mapping[Path, Identity]:
+    """The people whom the recogniser looks for in the plate; they are compared with, not put in.
+
+    Raises:
+        IdentityError: a file cannot be used.
+    """
+    paths = [one.like or one.identity for one in job.assignments if one.track == "auto"]
+    return {path: read_identity(path).identity for path in dict.fromkeys(paths)}
+
+
+def _faces_of(one: Assignment) -> str:
+    if one.track == "auto":
+        return f"who is like {(one.like or one.identity).name}"
+    return str(one.track) if isinstance(one.track, str) else f"track {one.track}"
+
+
 def unchecked(file: IdentityFile) -> UsedIdentity:
     """For the ledger line of a refusal."""
     return UsedIdentity(file.identity.name, file.identity.content_hash, consent_id(file.consent))
@@ -65,12 +82,12 @@ def identity_lines(job: ApplyJob, people: Mapping[Path, Person]) -> tuple[Identi
     """What the report says about the people."""
     lines = []
     for path, person in people.items():
-        tracks = [str(one.track) for one in job.assignments if one.identity == path]
+        tracks = [_faces_of(one) for one in job.assignments if one.identity == path]
         lines.append(
             IdentityLine(
                 name=person.identity.name,
                 content_hash=person.identity.content_hash,
-                tracks=", ".join(name if name in ("main", "all") else f"track {name}" for name in tracks),
+                tracks=", ".join(tracks),
                 photos=len(person.file.photos),
                 detail_px=person.identity.texture.detail_px,
                 consent_id=person.consent.id,

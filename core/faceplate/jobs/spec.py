@@ -198,7 +198,7 @@ def job_id(job: ApplyJob, identities: Mapping[Path, Identity]) -> str:
     return digest(
         {
             "plate": Path(job.plate).name,
-            "assignments": [[identities[one.identity].content_hash, one.track] for one in job.assignments],
+            "assignments": [_who(one, identities) for one in job.assignments],
             "engine": job.engine,
             "input_space": job.input_space,
             "holdout": [Path(job.holdout.pattern).name, job.holdout.layer] if job.holdout else None,
@@ -206,6 +206,11 @@ def job_id(job: ApplyJob, identities: Mapping[Path, Identity]) -> str:
             "project": job.project,
         }
     )[:16]
+
+
+def _who(one: Assignment, identities: Mapping[Path, Identity]) -> list[Any]:
+    found = [identities[one.identity].content_hash, one.track]
+    return found if one.like is None else [*found, identities[one.like].content_hash]
 
 
 def job_folder(output: str) -> Path:

@@ -205,7 +205,8 @@ def _wrong(name: str, value: Any, expected: str) -> SettingError:
 
 
 def parse_assignment(text: str) -> Assignment:
-    """`FILE.fpid`, `FILE.fpid@TRACK`, `FILE.fpid@main` or `FILE.fpid@all`."""
+    """`FILE.fpid`, `FILE.fpid@TRACK`, `FILE.fpid@main`, `FILE.fpid@all`, `FILE.fpid@auto` or
+    `FILE.fpid@OTHER.fpid`."""
     file, mark, track = text.rpartition("@")
     if not mark or os.path.exists(text):
         return Assignment(Path(text))
@@ -213,11 +214,15 @@ def parse_assignment(text: str) -> Assignment:
         return Assignment(Path(file), "main")
     if track == "all":
         return Assignment(Path(file), "all")
+    if track == "auto":
+        return Assignment(Path(file), "auto")
+    if track.lower().endswith(".fpid"):
+        return Assignment(Path(file), "auto", Path(track))
     if track.isdecimal():
         return Assignment(Path(file), int(track))
     raise SettingError(
         f"--identity {text}: {track!r} is no track",
-        expected="a track number, main or all after the @",
+        expected="a track number, main, all, auto or the .fpid of who is in the plate after the @",
         hint="faceplate analyse PLATE lists the tracks",
     )
 

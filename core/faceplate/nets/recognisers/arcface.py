@@ -30,6 +30,11 @@ class ArcFace:
         return self._net.card.embedding
 
     @property
+    def sha256(self) -> str:
+        """Of its file."""
+        return self._net.card.sha256
+
+    @property
     def device(self) -> torch.device:
         """Where its tensors lie."""
         return torch_device(self._net)
