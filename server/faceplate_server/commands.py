@@ -49,7 +49,7 @@ def serve(
     """Keep nets and identities loaded and work for hosts and the command line, until stopped."""
     from .config import read_config
     from .log import logging_to
-    from .start_workers import workers_ahead
+    from .workers.start import workers_ahead
 
     given = read_config(
         config,

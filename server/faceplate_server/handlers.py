@@ -16,14 +16,14 @@ from faceplate.jobs.engines import engines_of_user
 from faceplate_client import wire
 
 from .errors import Refused, to_message
-from .frame_job import NULL_ENGINE
+from .frames.job import NULL_ENGINE
 from .jobs import Job
 from .listing import identities_in
-from .memory import process_mb
 from .page.counts import Counts
 from .rings import key_of
 from .team.upstream import UpstreamWorker
-from .worker import Worker
+from .workers.memory import process_mb
+from .workers.threads import Worker
 
 log = logging.getLogger(__name__)
 

@@ -17,18 +17,19 @@ from faceplate_client.connection import ConnectionInfo, remove_connection, write
 from faceplate_client.slots import sweep
 
 from .config import ServerConfig
-from .crew import Crew, CrewPlan
-from .frame_ledger import FrameLedger
+from .frames.ledger import FrameLedger
 from .handlers import Card, Handlers
 from .page.service import StatusPage
 from .parent import ParentWatch
 from .rings import RingLimits, RingTable, key_of
 from .roots import Roots
 from .socket_loop import SocketLoop
-from .start_workers import Process
 from .team.ends import make_upstream, open_gateway, team_roots, team_view
 from .team.upstream import UpstreamWorker
-from .worker import Worker
+from .workers.crew import Crew
+from .workers.members import CrewPlan
+from .workers.start import Process
+from .workers.threads import Worker
 
 log = logging.getLogger(__name__)
 

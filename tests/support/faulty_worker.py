@@ -24,7 +24,8 @@ from faceplate.jobs.frames import FrameWork
 from faceplate.plate import FrameSource
 from faceplate.swap.base import FaceCrop, FaceResult
 from faceplate.swap.mesh.engine import MeshEngine
-from faceplate_server import frame_job, worker_process
+from faceplate_server.frames import job as frame_job
+from faceplate_server.workers import process as worker_process
 
 
 def command(control: Path) -> tuple[str, ...]:

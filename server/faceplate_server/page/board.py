@@ -11,8 +11,8 @@ from faceplate import __version__
 from faceplate_client import wire
 
 from ..handlers import Handlers
-from ..memory import process_mb
-from ..worker import Worker
+from ..workers.memory import process_mb
+from ..workers.threads import Worker
 
 _JOBS = 200
 _NET = re.compile(r"(.+) on (\S+) by (\S+) in (.+?)(?:, \d+ MB)?")

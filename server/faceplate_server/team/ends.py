@@ -13,7 +13,7 @@ from faceplate_client.connection import ConnectionInfo
 from ..config import ServerConfig
 from ..rings import RingTable
 from ..roots import Roots
-from ..worker import Tell
+from ..workers.threads import Tell
 from .keys import KeyFolder, parse_key
 from .listen import Gateway
 from .rewrite import PathMap

@@ -20,7 +20,7 @@ from faceplate_client import wire
 from faceplate_client.slot_header import SLOT_BYTES, FrameHeader, pack_header, unpack_header
 
 from ..errors import Refused
-from ..frame_bridge import Slot, SlotsOfJob
+from ..frames.bridge import Slot, SlotsOfJob
 from ..jobs import Job
 from ..rings import RingTable
 from . import link

@@ -18,7 +18,7 @@ from ..errors import Refused, to_message
 from ..jobs import LANES, Job, JobQueue, Lane
 from ..rings import RingTable
 from ..roots import Roots
-from ..worker import Tell
+from ..workers.threads import Tell
 from .forward import Forward
 from .parcel import Packer
 from .rewrite import PathMap

@@ -20,12 +20,14 @@ from faceplate.errors import DeviceError
 from faceplate.swap.mesh.engine import MeshEngine
 from faceplate_client import FrameHeader, Ring, wire
 from faceplate_client.slots import State, as_array
-from faceplate_server.crew import COMMAND, Crew, CrewPlan
-from faceplate_server.frame_ledger import FrameLedger
+from faceplate_server.frames.ledger import FrameLedger
 from faceplate_server.jobs import Job
 from faceplate_server.rings import RingLimits, RingTable
 from faceplate_server.roots import Roots
-from faceplate_server.worker import Worker
+from faceplate_server.workers.crew import Crew
+from faceplate_server.workers.members import CrewPlan
+from faceplate_server.workers.start import COMMAND
+from faceplate_server.workers.threads import Worker
 from tests.integration.conftest import Cli, leftovers, outputs
 from tests.integration.test_memory_runs_out import Short
 from tests.support import faulty_worker

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from faceplate.frame import Box, Frame
-from faceplate_server import copies
-from faceplate_server.copies import Copier
+from faceplate_server.frames import copies
+from faceplate_server.frames.copies import Copier
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 5])

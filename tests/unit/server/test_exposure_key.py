@@ -13,7 +13,7 @@ from faceplate.colour.spaces import ColourConfig
 from faceplate.face import Observation, Origin, Track
 from faceplate.jobs.plan import exposure_frames
 from faceplate.plate import Plate, open_plate
-from faceplate_server.frame_faces import exposure_key
+from faceplate_server.frames.faces import exposure_key
 from tests.support.exr import write_flat
 
 

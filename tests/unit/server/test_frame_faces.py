@@ -10,8 +10,8 @@ import pytest
 from faceplate.errors import SettingError
 from faceplate.faces.shot import AnalyseSettings, ShotFaces
 from faceplate.job import Assignment
-from faceplate_server import frame_faces
-from faceplate_server.frame_faces import _Shot
+from faceplate_server.frames import faces as frame_faces
+from faceplate_server.frames.faces import _Shot
 
 
 def test_the_choice_of_tracks_is_made_once_for_each_set_of_people(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,10 +18,10 @@ from faceplate.models.device import Device
 from faceplate.provenance.consent import Consent
 from faceplate.provenance.ledger import verify_ledger
 from faceplate_client import wire
-from faceplate_server.frame_ledger import FrameLedger
+from faceplate_server.frames.ledger import FrameLedger
 from faceplate_server.jobs import Job
-from faceplate_server.net_cards import NetCards
 from faceplate_server.roots import Roots
+from faceplate_server.workers.net_cards import NetCards
 from tests.unit.core.identity.made import identity_file
 
 SLOT = wire.SlotRef("/r.ring", "1:2", 3, 0, 1)

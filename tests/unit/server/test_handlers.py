@@ -9,7 +9,7 @@ import pytest
 from faceplate_client import wire
 from faceplate_server.handlers import Card, Handlers
 from faceplate_server.jobs import Job
-from faceplate_server.worker import Worker
+from faceplate_server.workers.threads import Worker
 from tests.contract.wire.samples import NEWEST
 
 LIMITS = wire.Limits(wire.MAX_BYTES, 1 << 30, 64, 2, 2)

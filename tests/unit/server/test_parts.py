@@ -17,12 +17,12 @@ from faceplate.models.sessions import SessionPool
 from faceplate_client import wire
 from faceplate_client.errors import RingStale, RingWrongSize
 from faceplate_server.ask import rebuilt
-from faceplate_server.crew import WorkerDied
 from faceplate_server.errors import Refused, Told, to_failure, to_message
 from faceplate_server.log import logging_to
 from faceplate_server.parent import ParentWatch
 from faceplate_server.roots import Roots
-from faceplate_server.warm import WarmCache, WarmMapping, WarmNets, size_of
+from faceplate_server.workers.crew import WorkerDied
+from faceplate_server.workers.warm import WarmCache, WarmMapping, WarmNets, size_of
 
 
 def test_roots(tmp_path: Path) -> None:

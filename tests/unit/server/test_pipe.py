@@ -19,8 +19,8 @@ from faceplate.face import Appearance, Origin
 from faceplate.frame import Box
 from faceplate.job import HoldOut as FileHoldOut
 from faceplate_client import wire
-from faceplate_server import pipe
-from faceplate_server.pipe import Pipe, PipeClosed, decode, encode
+from faceplate_server.workers import pipe
+from faceplate_server.workers.pipe import Pipe, PipeClosed, decode, encode
 
 LEAF = st.one_of(
     st.none(),

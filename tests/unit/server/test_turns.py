@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 
-from faceplate_server.turns import FrameTurns, StepGate
+from faceplate_server.workers.turns import FrameTurns, StepGate
 
 
 def never() -> bool:

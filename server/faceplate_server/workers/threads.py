@@ -25,19 +25,19 @@ from faceplate.models.sessions import SessionPool
 from faceplate_client import wire
 from faceplate_client.errors import ClientError
 
-from . import requests
-from .answering import answer_in_thread
+from .. import requests
+from ..answering import answer_in_thread
+from ..errors import Refused, Told, clean, to_failure, to_message
+from ..frames.bridge import SlotsOfJob
+from ..frames.ledger import FrameLedger
+from ..jobs import LANES, Job, JobQueue, Lane
+from ..listing import tracks_of
+from ..rings import RingTable
+from ..roots import Roots
+from ..team.spool import TeamView
 from .crew import Crew
-from .errors import Refused, Told, clean, to_failure, to_message
-from .frame_bridge import SlotsOfJob
-from .frame_ledger import FrameLedger
 from .hands import JobHands
-from .jobs import LANES, Job, JobQueue, Lane
-from .listing import tracks_of
 from .net_cards import NetCards
-from .rings import RingTable
-from .roots import Roots
-from .team.spool import TeamView
 from .turns import FrameTurns
 
 log = logging.getLogger(__name__)

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-COMMAND = (sys.executable, "-m", "faceplate_server.worker_process")
+COMMAND = (sys.executable, "-m", "faceplate_server.workers.process")
 
 Process = subprocess.Popen[bytes]
 

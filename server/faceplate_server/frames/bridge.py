@@ -19,8 +19,8 @@ from faceplate_client import wire
 from faceplate_client.errors import RingError
 from faceplate_client.slots import FrameHeader, FrameType, Ring, as_array
 
-from .errors import Refused
-from .rings import RingTable
+from ..errors import Refused
+from ..rings import RingTable
 
 _COLOUR = (("R", "G", "B"), ("R", "G", "B", "A"))
 

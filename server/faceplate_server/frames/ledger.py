@@ -32,11 +32,11 @@ from faceplate.provenance.consent import check_consent
 from faceplate.provenance.ledger import LEDGER_NAME, append_entry, record_start
 from faceplate_client import wire
 
-from . import requests
-from .frame_faces import stamp
-from .frame_job import NULL_ENGINE
-from .jobs import Job
-from .roots import Roots
+from .. import requests
+from ..jobs import Job
+from ..roots import Roots
+from .faces import stamp
+from .job import NULL_ENGINE
 
 log = logging.getLogger(__name__)
 

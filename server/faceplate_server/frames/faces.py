@@ -25,7 +25,7 @@ from faceplate.jobs.plan import PlannedFace, ShotPlan, exposure_frames, skin_med
 from faceplate.jobs.spec import Workbench
 from faceplate.plate import Plate
 
-from .warm import WarmCache
+from ..workers.warm import WarmCache
 
 _CHOICES = 64
 

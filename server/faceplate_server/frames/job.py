@@ -29,10 +29,12 @@ from faceplate.plate import FrameSource, Plate, open_plate
 from faceplate.provenance.attributes import output_attributes, settings_hash
 from faceplate_client import wire
 
-from . import requests
-from .copies import Copier
-from .errors import Refused
-from .frame_bridge import (
+from .. import requests
+from ..errors import Refused
+from ..jobs import Job
+from ..roots import Roots
+from ..workers.warm import WarmCache
+from .bridge import (
     Slot,
     SlotPlate,
     Slots,
@@ -42,12 +44,10 @@ from .frame_bridge import (
     plate_of,
     write_layer,
 )
-from .frame_faces import FaceFinder, FaceQuestion, FrameFaces, stamp
-from .frame_file import write_from_slot
-from .frame_form import check_form, write_result
-from .jobs import Job
-from .roots import Roots
-from .warm import WarmCache
+from .copies import Copier
+from .faces import FaceFinder, FaceQuestion, FrameFaces, stamp
+from .file import write_from_slot
+from .form import check_form, write_result
 
 Note = Callable[[str, str], None]
 

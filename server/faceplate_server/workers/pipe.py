@@ -36,7 +36,7 @@ from faceplate.swap.neural.shot import ShotLook
 from faceplate_client import wire
 from faceplate_client.slots import FrameHeader, FrameType
 
-from .rings import RingLimits
+from ..rings import RingLimits
 
 _ALIGNED = 64
 """Bytes that every array begins at a multiple of."""

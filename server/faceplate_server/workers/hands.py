@@ -20,9 +20,9 @@ from faceplate.jobs.output import sweep
 from faceplate.jobs.plan import PlannedFace
 from faceplate.plate import FrameSource, Plate
 
+from ..errors import type_name
+from ..frames.ranges import describe
 from .crew import Crew, WorkerDied
-from .errors import type_name
-from .range_frame import describe
 
 
 class JobHands:

@@ -4,27 +4,24 @@ from __future__ import annotations
 
 import itertools
 import logging
-import os
 import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
 from faceplate import errors
 from faceplate.errors import Cancelled, DeviceError, FaceplateError, ResourceError
-from faceplate.models.device import Device
 from faceplate_client import wire
 
-from .ask import rebuilt
-from .errors import Told
+from ..ask import rebuilt
+from ..errors import Told
+from ..rings import Key
+from .members import CrewPlan, Member
 from .pipe import Pipe, PipeClosed
-from .rings import Key, RingLimits
-from .start_workers import COMMAND, Process, start_worker
+from .start import Process, start_worker
 
 log = logging.getLogger(__name__)
 
@@ -35,75 +32,8 @@ _POLL_S = 1.0
 On = Callable[[Mapping[str, Any]], None]
 
 
-@dataclass(frozen=True)
-class CrewPlan:
-    """What workers there are.
-
-    Attributes:
-        devices: one for each worker, as `choose_device` takes them.
-        threads: frames at once in a worker; 0 to choose by the machine.
-        shots: analyses at once in a worker.
-        warm_bytes: of a worker.
-        roots: folders that jobs may touch.
-        folder: of the frame rings.
-        limits: of frame rings.
-        command: starts a worker.
-    """
-
-    devices: tuple[str, ...]
-    threads: int
-    shots: int
-    warm_bytes: int
-    roots: tuple[Path, ...]
-    folder: Path
-    limits: RingLimits
-    command: tuple[str, ...] = COMMAND
-
-    @property
-    def threads_each(self) -> int:
-        """Frames at once in each worker; several workers on one CPU share its cores."""
-        if self.threads or len(self.devices) == 1 or self.devices[0] != "cpu":
-            return self.threads
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        return max(1, -(-(cores + 1) // len(self.devices)))
-
-
 class WorkerDied(DeviceError):
     """A worker process ended in mid-frame: killed, or by a fault in native code or of the device."""
-
-
-@dataclass(eq=False)
-class Member:
-    """One worker process as the server sees it.
-
-    Attributes:
-        number: its place in the plan.
-        asked: the device that it was started for.
-        process: its process.
-        pipe: to it.
-        state: "starting", "ready", or "gone".
-        device: where it works, once ready.
-        threads: frames at once, once ready.
-        at_work: frames that it has.
-        taken: requests that it was given so far.
-        reserved: whether a frame is to be alone on it.
-        facts: what it last said is warm: `nets`, `warm_bytes`, `memory_mb`.
-        failure: why it could not start.
-    """
-
-    number: int
-    asked: str
-    process: Process
-    pipe: Pipe
-    state: str = "starting"
-    device: Device | None = None
-    threads: int = 0
-    at_work: int = 0
-    taken: int = 0
-    reserved: bool = False
-    facts: Mapping[str, Any] = field(default_factory=dict)
-    failure: FaceplateError | None = None
-    waiting: dict[int, tuple[SimpleQueue[Any], object]] = field(default_factory=dict)
 
 
 class Crew:

@@ -22,7 +22,7 @@ from faceplate.media.movies.tags import CodesAre
 from faceplate.pipeline import FacePipeline
 from faceplate.plate import FrameSource, Plate, open_plate
 
-from .warm import WarmCache
+from ..workers.warm import WarmCache
 
 _APART = ("plate", "plan", "pipeline", "settings", "holdout", "hashes", "outputs", "thumbs", "write")
 """Fields of `FrameWork` that do not travel as they are."""

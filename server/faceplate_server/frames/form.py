@@ -13,8 +13,8 @@ from faceplate.pipeline import SwappedFrame
 from faceplate_client import wire
 from faceplate_client.slots import FrameHeader, FrameType
 
-from .errors import Refused
-from .frame_bridge import Slot, SlotPlate, write_encoded
+from ..errors import Refused
+from .bridge import Slot, SlotPlate, write_encoded
 
 _COLOUR = (("R", "G", "B"), ("R", "G", "B", "A"))
 

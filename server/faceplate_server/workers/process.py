@@ -51,15 +51,15 @@ from faceplate.pipeline import FacePipeline
 from faceplate_client import wire
 from faceplate_client.errors import ClientError
 
-from .errors import Refused, to_failure
-from .frame_bridge import SlotsInHand
-from .frame_job import NULL_ENGINE, FrameJobs
-from .jobs import Job
+from ..errors import Refused, to_failure
+from ..frames.bridge import SlotsInHand
+from ..frames.job import NULL_ENGINE, FrameJobs
+from ..frames.ranges import RangeFrames
+from ..jobs import Job
+from ..rings import RingTable
+from ..roots import Roots
 from .memory import process_mb
 from .pipe import Pipe, PipeClosed
-from .range_frame import RangeFrames
-from .rings import RingTable
-from .roots import Roots
 from .turns import StepGate
 from .warm import WarmCache, WarmMapping, WarmNets
 
