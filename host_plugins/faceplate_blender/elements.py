@@ -48,6 +48,21 @@ def append(strip: Any, names: Iterable[str]) -> None:
             element.width, element.height, element.fps = model.width, model.height, model.fps
 
 
+def replace(strip: Any, files: list[str]) -> None:
+    """Let a strip show other files.
+
+    Args:
+        strip: an image strip.
+        files: paths in one folder, of the size of the strip's first.
+    """
+    while len(strip.elements) > len(files):
+        strip.elements.pop(len(strip.elements) - 1)
+    for element, path in zip(strip.elements, files):
+        element.filename = os.path.basename(path)
+    strip.directory = os.path.join(os.path.dirname(files[0]), "")
+    append(strip, [os.path.basename(path) for path in files[len(strip.elements) :]])
+
+
 def _element(element: Any) -> _Element | None:
     """What lies in memory, None where that is not what Blender says of it."""
     found = _Element.from_address(element.as_pointer())

@@ -50,7 +50,8 @@ class BlenderHost:
     def about(self) -> HostAbout:
         """Blender and its version."""
         version = ".".join(map(str, bpy.app.version))
-        return HostAbout("blender", version, frozenset({Feature.BAKE, Feature.UNDO}), (PlaceMode.ABOVE,))
+        features = frozenset({Feature.BAKE, Feature.PLACE_AGAIN, Feature.UNDO})
+        return HostAbout("blender", version, features, (PlaceMode.ABOVE,))
 
     def project(self) -> Project:
         """The scene; see `Host.project`."""

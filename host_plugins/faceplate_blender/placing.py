@@ -5,6 +5,7 @@ Works on strips that it is given and imports nothing of Blender. What was there 
 property of the result, so that it outlives saving and loading:
 
     mute        whether the source was muted
+    look        [whether the result was baked, whether it covers all of the source]
     inputs      [[effect, "input_1", strip], ...]: effects on the source, which now take the result
     moved       [[strip, from, to], ...]: channels of strips above that made room
 
@@ -37,7 +38,7 @@ _CROP = ("min_x", "max_x", "min_y", "max_y")
 
 
 def place(api: Api, editor: Any, source: Any, clip: Clip, result: Result) -> Any:
-    """Place a result; the new strip.
+    """Place a result; the new strip, or the one of the same job that stands there already.
 
     Args:
         api: words of this version.
@@ -63,6 +64,12 @@ def place(api: Api, editor: Any, source: Any, clip: Clip, result: Result) -> Any
             found=result.colour_space,
             hint="choose another space for the source strip, or use the colour configuration of the server (OCIO)",
         )
+    standing = _results_of(api, editor, source).get(result.tag.job)
+    if standing is not None:
+        if _renew(api, editor, standing, source, clip, result, files):
+            standing.colorspace_settings.name = space
+            return standing
+        remove(api, editor, standing)
     siblings = api.children(owner_of(api, editor, source))
     covered = Span(result.start, result.start + len(result.used) - 1)
     if result.covers_clip:
@@ -84,7 +91,12 @@ def place(api: Api, editor: Any, source: Any, clip: Clip, result: Result) -> Any
             raise
         raise PlaceFailed(f"Blender refuses the result of {clip.name!r}", found=str(error)) from error
     inputs: list[list[str]] = []
-    before = {"mute": bool(source.mute), "inputs": inputs, "moved": [[_key(one), *ways] for one, *ways in moved]}
+    before = {
+        "mute": bool(source.mute),
+        "look": _look_of(clip, result),
+        "inputs": inputs,
+        "moved": [[_key(one), *ways] for one, *ways in moved],
+    }
     if result.covers_clip:
         inputs += _repoint(api, editor, source, strip)
         source.mute = True
@@ -93,6 +105,33 @@ def place(api: Api, editor: Any, source: Any, clip: Clip, result: Result) -> Any
     strip[strips.UNDO] = json.dumps(before)
     source[strips.JOB] = " ".join([*jobs_of(source), result.tag.job])
     return strip
+
+
+def _look_of(clip: Clip, result: Result) -> list[bool]:
+    return [clip.needs_bake, result.covers_clip]
+
+
+def _renew(api: Api, editor: Any, strip: Any, source: Any, clip: Clip, result: Result, files: list[str]) -> bool:
+    """Let a result that stands show other files at other frames; all else is as the artist has it.
+
+    Returns:
+        False where it would have to look or lie in another way, and has to be placed anew.
+    """
+    covered = Span(result.start, result.start + len(result.used) - 1)
+    if result.covers_clip:
+        covered = Span(*api.visible(source))
+    owner = owner_of(api, editor, strip)
+    in_the_way = any(
+        other.channel == strip.channel and other != strip and Span(*api.visible(other)).meet(covered)
+        for other in api.children(owner)
+    )
+    same_look = json.loads(strip[strips.UNDO]).get("look") == _look_of(clip, result)
+    if in_the_way or not same_look or owner_of(api, editor, source) != owner:
+        return False
+    elements.replace(strip, files)
+    _set_times(api, strip, source, clip, result)
+    strip[strips.RECORD] = result.tag.record
+    return bool(api.visible(strip) == (covered.first, covered.last))
 
 
 def remove(api: Api, editor: Any, result: Any) -> None:

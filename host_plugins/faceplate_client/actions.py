@@ -34,7 +34,7 @@ from .errors import (
     TimedOut,
 )
 from .frame_maths import Span
-from .host import Clip, Host, HostAbout, Placed, PlaceMode, Progress, Project, Result, Scope, Tag
+from .host import Clip, Feature, Host, HostAbout, Placed, PlaceMode, Progress, Project, Result, Scope, Tag
 from .job_record import JobRecord, Recipe
 from .outcome import Analysis, BatchOutcome, ClipOutcome, Manner
 from .result_folder import Holds, VersionFolder, clip_folder, faces_file, named, new_version, of_record, versions
@@ -436,7 +436,7 @@ def _place_one(host: Host, one: _Ended) -> None:
             host.reload(old)
             one.placed = old
             return
-        if old is not None:
+        if old is not None and Feature.PLACE_AGAIN not in plan.about.features:
             host.remove(old)
         one.placed = host.place(plan.clip, _result(record, plan))
     except ClientError as error:
@@ -444,7 +444,8 @@ def _place_one(host: Host, one: _Ended) -> None:
 
 
 def _stands_right(record: JobRecord, before: JobRecord) -> bool:
-    return (record.frames, record.used, record.start) == (before.frames, before.used, before.start)
+    numbers = (record.frames, record.used, record.start) == (before.frames, before.used, before.start)
+    return numbers and bool(record.baked) == bool(before.baked)  # a bake has the look of the clip in it
 
 
 def _result(record: JobRecord, plan: Plan) -> Result:

@@ -37,6 +37,9 @@ class Feature(enum.Enum):
     """Give the pixels of the current frame of a clip or node: `layout`, `read_pixels`."""
     PIXELS_OUT = "pixels out"
     """Show pixels from memory as the result of a clip or node: `result_layout`, `show_pixels`."""
+    PLACE_AGAIN = "place again"
+    """`place` changes a result of the same job that stands already, so that what an artist did to it stays. Without it,
+    one that has to stand elsewhere is removed and placed anew."""
     UNDO = "undo"
     """Take back everything within one `undo_step` with one undo."""
 

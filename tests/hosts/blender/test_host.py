@@ -85,6 +85,14 @@ def test_place_and_remove_restore_the_scene(blender: Blender, plates: Path, tmp_
 
 def test_what_artists_change_is_kept(blender: Blender, plates: Path, tmp_path: Path) -> None:
     told = blender.run("altering", "altered", plates=plates, folder=tmp_path)
+    graded, left = told["graded"]
+    assert graded == [
+        ["my face", 6, 0.5, 10, 23, "1006", "1019"],
+        ["my face", 6, 0.5, 5, 24, "1001", "1020"],
+        ["my face", 6, 0.5, 7, 22, "1003", "1018"],
+        [False, 1.0, 1],  # it would have the source's look twice
+    ]
+    assert left == []
     assert told["renamed"] == {
         "new source": [2, False, None, []],
         "blur": [3, False, None, []],  # the title, back in its channel

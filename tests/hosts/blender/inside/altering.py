@@ -14,7 +14,7 @@ from placing import copy_files, host, result_of
 def altered(plates: str, folder: str) -> dict[str, Any]:
     """All of it, in one Blender."""
     told = {}
-    for act in (renamed, copied, orphaned, kinds, lost, linked):
+    for act in (graded, renamed, copied, orphaned, kinds, lost, linked):
         scene = scenes.fresh()
         out = os.path.join(folder, act.__name__)
         os.makedirs(out)
@@ -45,6 +45,31 @@ def _state(scene: Any) -> dict[str, Any]:
         ]
         for strip, _ in scenes.api().walk(scene.sequence_editor)
     }  # fmt: skip
+
+
+def graded(scene: Any, files: list[str], folder: str) -> Any:
+    """A result that was graded and moved, placed again as Refresh does after a trim; then of a source that is baked."""
+    source = scenes.add_sequence(scene.sequence_editor, files, 2, 5, "source")
+    scenes.trim(source, 2, 2)
+    source.strobe = 1.0
+    before = scenes.dump(scene)
+    one = host(scene)
+    strip = one._strip(_apply(one, "source", folder).id)
+    strip.name, strip.channel, strip.color_saturation, strip.select = "my face", 6, 0.5, True
+    told = []
+    for head, tail in ((5, 1), (0, 0), (2, 2)):
+        scenes.trim(source, head, tail)
+        placed = _apply(one, "source", folder)
+        strip = one._strip(placed.id)
+        shown = [strip.strip_elem_from_frame(frame).filename[-8:-4] for frame in scenes.api().visible(strip)]
+        told.append([strip.name, strip.channel, strip.color_saturation, *scenes.api().visible(strip), *shown])
+        assert len(one.results()) == 1
+    source.strobe = 2.0
+    baked = one._strip(_apply(one, "source", folder).id)
+    told.append([baked.name == "my face", baked.color_saturation, len(one.results())])
+    source.strobe = 1.0
+    one.remove(one.results()[0])
+    return [told, scenes.differences(before, scenes.dump(scene))]
 
 
 def renamed(scene: Any, files: list[str], folder: str) -> Any:
