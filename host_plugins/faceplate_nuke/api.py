@@ -21,7 +21,15 @@ class Curve(Protocol):
         ...
 
     def keys(self) -> Sequence[Any]:
-        """The keys."""
+        """The keys; each has x and y."""
+        ...
+
+    def removeKey(self, keys: Sequence[Any]) -> None:
+        """Take keys away."""
+        ...
+
+    def evaluate(self, frame: float) -> float:
+        """Its value at a frame."""
         ...
 
     def changeInterpolation(self, keys: Sequence[Any], kind: int) -> None:

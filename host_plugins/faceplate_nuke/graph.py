@@ -23,6 +23,8 @@ from .api import Node, Root
 
 PASSING = ("Dot", "NoOp", "PostageStamp")
 """Nodes that give their input as it is."""
+NESTING = ("Root", "Group", "LiveGroup", "Gizmo")
+"""Nodes that have nodes in them."""
 MOVIES = (".mov", ".mp4", ".m4v", ".mxf", ".avi", ".mkv", ".r3d", ".braw", ".ari", ".arx")
 _NUMBER = re.compile(r"%0?(\d*)d|(#+)")
 _NOT_PICTURE = re.compile(
@@ -57,7 +59,7 @@ def groups(owner: Node) -> Iterator[Node]:
     for node in sorted(owner.nodes(), key=lambda node: node.name()):
         if knobs.is_ours(node):
             yield node
-        elif node.Class() in ("Group", "LiveGroup", "Gizmo"):
+        elif node.Class() in NESTING:
             yield from groups(node)
 
 

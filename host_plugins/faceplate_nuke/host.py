@@ -213,8 +213,9 @@ class NukeHost:
             group[knobs.COLOUR].setValue("")
 
     def set_state(self, clip_id: str, words: str) -> None:
-        """Show how a group is in its label; no step of undo. Nothing happens where it is gone."""
-        with suppress(ClipGone), unrecorded():
+        """Show how a group is in its label; no step of undo. Nothing happens where it is gone, or while Nuke renders:
+        it refuses all changes then, and the next word comes soon."""
+        with suppress(ClipGone, RuntimeError), unrecorded():
             group = self._group(clip_id)
             group[knobs.STATE].setValue(words)
             group.redraw()
@@ -263,9 +264,12 @@ class NukeHost:
         return list(graph.groups(surroundings().root))
 
     def _group(self, clip_id: str) -> Node:
-        found = nuke.toNode(clip_id)
-        if found is not None and knobs.is_ours(cast(Node, found)):
-            return cast(Node, found)
+        # from the root down: nuke.toNode looks from whatever group is current, inside of a button the button's
+        found: Node | None = surroundings().root
+        for part in clip_id.split("."):
+            found = found.node(part) if found is not None and found.Class() in graph.NESTING else None
+        if found is not None and knobs.is_ours(found):
+            return found
         held = [
             group for group in self._groups() if any(r["clip"] == clip_id for r in knobs.results_of(group).values())
         ]
@@ -323,9 +327,12 @@ def has_window() -> bool:
 
 
 def say(text: str) -> None:
-    """Tell the artist: a window, or a line where there is none."""
+    """Tell the artist: a window, or a line where there is none, or none can be opened while Nuke renders."""
     if nuke.GUI:
-        nuke.message(text)
+        try:
+            nuke.message(text)
+        except RuntimeError:
+            nuke.tprint(text)
     else:
         nuke.tprint(text)
 

@@ -191,8 +191,16 @@ def switch_frames(which: Knob, frames: Span, view: str, constant: int) -> None:
     keys = ((frames.first - 1, 0.0), (frames.first, 1.0), (frames.last, 1.0), (frames.last + 1, 0.0))
     for frame, value in keys:
         curve.setKey(frame, value)
+    # a new curve has a key of its own at the current frame
+    held = curve.keys()
+    strangers = [key for key in held if round(key.x) not in dict(keys)]
+    if strangers:
+        curve.removeKey(strangers)
     # two keys a change, on neighbouring frames: true at every frame, however the keys are joined
     curve.changeInterpolation(curve.keys(), constant)
+    wrong = [frame for frame, value in keys if round(curve.evaluate(frame)) != value]
+    if wrong:
+        raise PlaceFailed("Nuke's switch does not show the result in its frames", found=f"wrong at {wrong[0]}")
 
 
 def clear_switch(which: Knob, views: Sequence[str]) -> None:

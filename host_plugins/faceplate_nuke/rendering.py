@@ -18,7 +18,7 @@ from faceplate_client.result_folder import file_of, is_whole
 
 from . import knobs
 from .api import Knob, Node
-from .placing import bound, inside, nuke_path
+from .placing import bound, inside, nuke_path, with_views
 
 WRITE = {
     "file_type": "exr",
@@ -63,7 +63,7 @@ def render(
     for frame in frames:
         file = file_of(pattern, frame)
         try:
-            with unrecorded(), _ready(group, root, pattern) as write:
+            with unrecorded(), _ready(group, root, view, pattern) as write:
                 execute(write, frame, frame, 1, [view] if view else [])
         except (RuntimeError, ValueError, NameError) as error:
             if CANCELLED in f"{type(error).__name__} {error}".lower():
@@ -89,7 +89,7 @@ def _failed(group: Node, frame: int, error: Exception) -> BakeFailed:
 
 
 @contextmanager
-def _ready(group: Node, root: Node, pattern: str) -> Iterator[Node]:
+def _ready(group: Node, root: Node, view: str, pattern: str) -> Iterator[Node]:
     """The Write switched on and proxy mode off; everything as it was afterwards, whatever happened."""
     write, crop = inside(group, "Render"), inside(group, "Bound")
     os.makedirs(Path(pattern).parent, exist_ok=True)
@@ -110,7 +110,9 @@ def _ready(group: Node, root: Node, pattern: str) -> Iterator[Node]:
             put(write, name, value)
         put(write, "datatype", knobs.DEPTHS[str(group[knobs.DEPTH].value())])
         put(write, "noprefix", True)
-        put(write, "file", nuke_path(pattern))
+        # with Nuke's word for the view in the name, else the channels of a second view get its name in front
+        path = nuke_path(pattern)
+        put(write, "file", with_views(path, view) if view else path)
         put(write, "disable", False)
         yield write
     finally:

@@ -89,20 +89,19 @@ def test_a_graph_is_rendered_into_memory_and_nothing_is_left(bench: Any, tmp_pat
 
 
 def test_a_frame_then_more_then_other_settings(bench: Any) -> None:
-    group = group_of(bench, bench.media)
+    group = group_of(bench)
     nuke.frame(1002)
     pressed(group, "process_frame")
     (placed,) = NukeHost().results()
     first = load(placed.tag.record)
     assert (placed.timeline, first.whole) == (Span(1002, 1002), False)
-    one = Span(1002, 1002)
-    assert files(placed.pattern, one) == files(bench.reference, one), "as in the whole"
     stamp = file_of(placed.pattern, 1002).stat().st_mtime_ns
     pressed(group, "process_range")
     (placed,) = NukeHost().results()
     record = load(placed.tag.record)
-    assert (record.id, placed.timeline) == (first.id, bench.media), "it grows"
-    assert file_of(placed.pattern, 1002).stat().st_mtime_ns == stamp, "nothing is done twice"
+    assert (record.id, placed.timeline) == (first.id, THREE), "it grows"
+    assert file_of(placed.pattern, 1002).stat().st_mtime_ns == stamp, "as in the whole: nothing is done twice"
+    before = files(placed.pattern, THREE)
     group["strength"].setValue(0.5)
     assert NukeHost().state(group.fullName()).startswith("stale")
     pressed(group, "process_range")
@@ -110,7 +109,7 @@ def test_a_frame_then_more_then_other_settings(bench: Any) -> None:
     other = load(placed.tag.record)
     assert (other.path.parent.name, record.path.parent.name) == ("v002", "v001"), "a new version"
     assert other.recipe.settings == {"strength": ((0, 0.5),)}
-    assert files(record.pattern, bench.media) == files(bench.reference, bench.media)
+    assert files(record.pattern, THREE) == before
     group.press("remove")
     assert NukeHost().results() == ()
     assert group["faceplate_state"].value() == "not processed"
@@ -146,6 +145,22 @@ def test_cancel_by_button_and_by_meter_keeps_what_is_done(bench: Any) -> None:
     assert files(placed.pattern, bench.media) == files(bench.reference, bench.media)
     group.press("cancel")
     assert APP.messages == ["Faceplate is not at work."]
+
+
+def test_cancel_in_nukes_render_window_stops_the_action(bench: Any, capfd: pytest.CaptureFixture[str]) -> None:
+    read = bench.stage.plate(bench.plate, bench.media)
+    group = bench.stage.group(nuke.create("Grade", read, white=0.5), THREE, identity=bench.identity)
+    before = nuke.snapshot()
+    APP.cancel_at = 1002
+    pressed(group, "process_range")
+    assert "1 cancelled" in APP.messages.pop()
+    assert [frame for _, frame, _ in APP.executed] == [1001]
+    assert nuke.snapshot() == before
+    APP.cancel_at, APP.executing = None, 1
+    pressed(group, "process_range")
+    APP.executing = 0
+    assert "stop that" in capfd.readouterr().err, "no window can be opened then"
+    assert nuke.snapshot() == before
 
 
 def test_a_failed_frame_is_counted_in_the_label(bench: Any) -> None:

@@ -46,7 +46,7 @@ def planes(path: str | Path) -> dict[str, Any]:
 
 def bake(group: Any, frames: Span, folder: Path, view: str = "") -> str:
     here = NukeHost()
-    pattern = str(folder / "b.####.exr")
+    pattern = str(folder / f"b{'.' + view if view else ''}.v001.####.exr")
     for _ in here.bake(here.clip(group.fullName(), view), frames, pattern):
         pass
     return pattern
@@ -135,6 +135,13 @@ def test_groups_without_input_in_groups_and_gone(stage: NukeStage, plates: str) 
         here.clip("Faceplate2")
     with pytest.raises(ValueError, match="not attached"):
         group.name()
+    # one inside of another group is found from the root, whatever group is current
+    outer = nuke.create("Group", name="Shot")
+    inner = stage.group(stage.plate(plates, MEDIA))
+    for node in (inner.input(0), inner):
+        node.data.owner = outer.data.uid
+    assert here.group_names() == ["Faceplate1", "Shot.Faceplate2"]
+    assert here.clip("Shot.Faceplate2").source == plates
     with pytest.raises(CannotDo):
         here.layout(Clip("x", "x", 1, Span(1, 1), processed="x"))
 
@@ -331,6 +338,7 @@ def test_the_plate_is_seen_outside_of_the_result(stage: NukeStage, plates: str, 
     group = stage.group(read, Span(12, 13))
     here = NukeHost()
     result = result_of(here.clip(group.fullName()), tmp_path)
+    nuke.frame(12)  # a curve that is made new begins with a key here
     placed = here.place(here.clip(group.fullName()), result)
     shown = [nuke.shownFile(group, frame) for frame in (11, 12, 13, 14)]
     plate = [str(file_of(plates, number)) for number in (1001, 1004)]
@@ -403,8 +411,7 @@ def test_views_are_rendered_each_for_itself(stage: NukeStage, plates: str, tmp_p
     grade["white"].setValue(4.0, 0, 0, "right")
     group = stage.group(grade)
     made = {
-        view: planes(file_of(bake(group, Span(1001, 1001), tmp_path / view, view), 1001))["G"]
-        for view in ("left", "right")
+        view: planes(file_of(bake(group, Span(1001, 1001), tmp_path, view), 1001))["G"] for view in ("left", "right")
     }
     np.testing.assert_array_equal(made["right"], made["left"] * 4)
 

@@ -35,6 +35,14 @@ class AnimationCurve:
     def keys(self) -> list[Key]:
         return [Key(*key) for key in self._knob.data.curves[self._view]]
 
+    def removeKey(self, keys: list[Key]) -> None:
+        APP.before_change("remove keys")
+        gone = {key.x for key in keys}
+        self._knob.data.curves[self._view] = [key for key in self._knob.data.curves[self._view] if key[0] not in gone]
+
+    def evaluate(self, frame: float) -> float:
+        return float(self._knob.at(frame, self._view))
+
     def changeInterpolation(self, keys: list[Key], kind: int) -> None:
         assert kind == CONSTANT
 
@@ -110,7 +118,8 @@ class Knob:
 
     def setAnimated(self, *where: Any) -> bool:
         APP.before_change("animate")
-        self.data.curves.setdefault(_view(where), [])
+        now = self._at(APP.frame, _view(where))
+        self.data.curves.setdefault(_view(where), [(float(APP.frame), float(now))])
         return True
 
     def clearAnimated(self, *where: Any) -> bool:

@@ -52,6 +52,12 @@ _OWN: dict[str, tuple[tuple[Any, ...], ...]] = {
         ("raw", "switch", False),
         ("premultiplied", "switch", False),
         ("reload", "button", None),
+        (
+            "localizationPolicy",
+            "pulldown",
+            "from auto-localize path",
+            ["on", "off", "on demand", "from auto-localize path"],
+        ),
         ("file_type", "text", ""),
     ),
     "Write": (

@@ -260,6 +260,9 @@ def write(node: NodeData, frame: int, view: str) -> str:
         for name, plane in image.channels.items()
         if name.startswith(wanted)
     }
+    views = str(APP.document.nodes[0].knobs["views"].value).split()
+    if "%V" not in str(knobs["file"].value) and view != views[0]:
+        planes = {f"{view}.{name}": plane for name, plane in planes.items()}  # as one file of several views has them
     x0, y0, x1, y1 = image.box
     head: dict[str, Any] = {
         "compression": OpenEXR.ZIPS_COMPRESSION,
