@@ -10,6 +10,7 @@ from typing import Any
 import opentimelineio as otio
 import pytest
 
+from faceplate.cli.main import main
 from tests.support.movies import Clip, face_clip
 from tests.support.timelines import clip, dissolve, gap, span, timeline
 
@@ -62,6 +63,15 @@ def build(folder: Path) -> Any:
         [gap(3), clip("again", CODE + 2, 2, url=url, available=(CODE, 6))],
         start=otio.opentime.RationalTime(CODE, 24),
     )
+
+
+@pytest.fixture(scope="session")
+def once(media: Path, identity: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a finished render of the cut; copied by who changes it."""
+    folder = tmp_path_factory.mktemp("once")
+    otio.adapters.write_to_file(build(media), str(folder / "cut.otio"))
+    assert main(["render", str(folder / "cut.otio"), "-o", str(folder / "out"), "--identity", str(identity)]) == 0
+    return folder / "out"
 
 
 @pytest.fixture

@@ -34,29 +34,15 @@ def clips_of(path: Path) -> dict[str, Any]:
     return {clip.name: clip for clip in otio.adapters.read_from_file(str(path)).find_clips()}
 
 
-def test_from_a_cut_to_a_cut(cli: Cli, identity: Path, cut: Cut, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    words = ("render", cut.path, "-o", out, "--identity", identity, "--json")
-    planned = cli(*words, "--dry-run")
-    assert planned.code == 0
-    assert {event["shot"]: event["frames"] for event in planned.events if event["event"] == "plan"} == {
-        "A001": "1-4",
-        "sh010": "1002-1004",
-    }
-    assert not out.exists()
-
-    ran = cli(*words)
-    assert ran.code == 0, ran.out
-    assert ran.event("done")["shots"] == {"done": 2}
-    assert ran.event("done")["frames"] == {"done": 7}
-    results = rendered(out)
+def test_from_a_cut_to_a_cut(cli: Cli, once: Path, cut: Cut) -> None:
+    results = rendered(once)
     assert list(results) == [f"A001/A001.000{n}.exr" for n in range(1, 5)] + [
         f"sh010/sh010.{n}.exr" for n in range(1002, 1005)
     ]
-    assert leftovers(out) == []
+    assert leftovers(once) == []
 
     # The clips play the results: the frame that each shows first is the plate's, with the change in it.
-    placed = clips_of(out / "cut.faceplate.otio")
+    placed = clips_of(once / "cut.faceplate.otio")
     assert placed["shot"].metadata["note"]["take"] == 3
     for name, frame in (("a", 2), ("b", 1), ("again", 3), ("shot", 1002)):
         clip, was = placed[name], next(each for each in cut.document.find_clips() if each.name == name)
@@ -73,39 +59,43 @@ def test_from_a_cut_to_a_cut(cli: Cli, identity: Path, cut: Cut, tmp_path: Path)
 
     # Outside the matte the plate, bit for bit.
     plate = OpenEXR.File(str(cut.media / "sh010.1003.exr")).channels()["RGB"].pixels
-    after = OpenEXR.File(str(out / "sh010/sh010.1003.exr"), separate_channels=True).channels()
+    after = OpenEXR.File(str(once / "sh010/sh010.1003.exr"), separate_channels=True).channels()
     outside = after["matte.A"].pixels == 0
     mine = np.stack([after[name].pixels for name in "RGB"], -1)
     np.testing.assert_array_equal(mine[outside].view(np.uint16), plate[outside].view(np.uint16))
 
-    # Again: nothing to do, and the same files.
-    again = cli(*words)
-    assert (again.code, again.event("done")["frames"]) == (0, {"kept": 7})
-    assert again.event("done")["shots"] == {"kept": 2}
-    assert rendered(out) == results
 
-    # A longer clip: what is new is rendered, the rest stays where it comes out the same.
-    (out / "sh010/sh010.1003.exr").unlink()
-    one_more = cli(*words)
-    assert one_more.event("done")["frames"] == {"kept": 6, "done": 1}
-    assert rendered(out) == results
+def test_again_does_what_is_missing(cli: Cli, identity: Path, once: Path, cut: Cut, tmp_path: Path) -> None:
+    words = ("render", cut.path, "-o", tmp_path / "out", "--identity", identity, "--json")
+    planned = cli(*words, "--dry-run")
+    assert planned.code == 0
+    assert {event["shot"]: event["frames"] for event in planned.events if event["event"] == "plan"} == {
+        "A001": "1-4",
+        "sh010": "1002-1004",
+    }
+    assert not (tmp_path / "out").exists()
+    shutil.copytree(once, tmp_path / "out")
+    (tmp_path / "out/sh010/sh010.1003.exr").unlink()
+    ran = cli(*words)
+    assert (ran.code, ran.event("done")["frames"]) == (0, {"kept": 6, "done": 1})
+    assert ran.event("done")["shots"] == {"kept": 1, "done": 1}
+    assert rendered(tmp_path / "out") == rendered(once)
 
 
-def test_killed_and_run_again_gives_the_same_bytes(cli: Cli, identity: Path, cut: Cut, tmp_path: Path) -> None:
-    def words(out: Path) -> tuple[object, ...]:
-        return ("render", cut.path, "-o", out, "--identity", identity, "--only", "shot", "--json")
-
-    assert cli(*words(tmp_path / "whole")).code == 0
+def test_killed_and_run_again_gives_the_same_bytes(
+    cli: Cli, identity: Path, once: Path, cut: Cut, tmp_path: Path
+) -> None:
     out = tmp_path / "killed"
-    process = start(words(out))
-    deadline = time.monotonic() + 60
+    words = ("render", cut.path, "-o", out, "--identity", identity, "--only", "shot", "--json")
+    process = start(words)
+    deadline = time.monotonic() + 120
     while not list(out.glob("sh010/*.exr")) and time.monotonic() < deadline and process.poll() is None:
         time.sleep(0.01)
     process.send_signal(signal.SIGKILL)
     process.wait()
     assert not (out / "cut.faceplate.otio").exists()
-    assert cli(*words(out)).code == 0
-    assert rendered(out) == rendered(tmp_path / "whole")
+    assert cli(*words).code == 0
+    assert rendered(out) == {name: data for name, data in rendered(once).items() if name.startswith("sh010")}
     assert leftovers(out) == []
 
 
@@ -198,26 +188,24 @@ def test_the_contact_sheet_in_a_browser(cli: Cli, identity: Path, cut: Cut, tmp_
     assert tomllib.loads((out / "cut.people.toml").read_text("utf-8")) == tomllib.loads(made)
 
 
-def test_a_source_that_fails_does_not_stop_the_others(cli: Cli, identity: Path, cut: Cut, tmp_path: Path) -> None:
+def test_a_source_that_fails_does_not_stop_the_others(
+    cli: Cli, identity: Path, once: Path, cut: Cut, tmp_path: Path
+) -> None:
     spoiled = tmp_path / "media"
     shutil.copytree(cut.media, spoiled)
     damage(spoiled / "sh010.1003.exr", 0.3, 4000)
     text = cut.path.read_text("utf-8").replace(cut.media.as_uri(), spoiled.as_uri())
     cut.path.write_text(text, "utf-8")
     out = tmp_path / "out"
-    words = ("render", cut.path, "-o", out, "--identity", identity, "--json")
-    ran = cli(*words)
+    shutil.copytree(once, out)
+    ran = cli("render", cut.path, "-o", out, "--identity", identity, "--json")
     assert ran.code == 1, ran.out
     done = ran.event("done")
-    assert done["shots"] == {"failed": 1, "done": 1}
+    assert done["shots"] == {"failed": 1, "kept": 1}
     assert done["failed"]["sh010"]["frames"] == "1003"
     placed = clips_of(out / "cut.faceplate.otio")
     assert placed["shot"].media_reference.target_url_base.endswith("/media/")
     assert placed["a"].media_reference.name == "A001.####.exr"
-    shutil.copy(cut.media / "sh010.1003.exr", spoiled / "sh010.1003.exr")
-    ran = cli(*words)
-    assert ran.code == 0
-    assert clips_of(out / "cut.faceplate.otio")["shot"].media_reference.name == "sh010.####.exr"
 
 
 def test_what_is_wrong_with_the_whole_is_said_before_a_picture_is_read(

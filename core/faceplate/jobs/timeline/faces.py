@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ...errors import FaceplateError, SidecarError
 from ...face import Observation, Origin, Track
 from ...faces.shot import ShotFaces
-from ...faces.sidecar import read_sidecar, sidecar_path
+from ...faces.sidecar import frame_ranges, read_sidecar, sidecar_path
 from ...frame import Frame
 from ...media.atomic import atomic_write
 from ...media.file_hash import file_hash
@@ -31,13 +31,14 @@ from .plan import ShotPlan, merge, ranges_text
 
 _RUN_IN = 8
 """Frames before and after a part that are analysed too, so that smoothing has neighbours at its ends."""
+_LONG = 40
 _ROOM = 0.45
 """Room around a face in its picture, fraction of its extent."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SeenShot:
-    """A source whose faces are known.
+class Looked:
+    """A source whose faces are at hand: much data, one source at a time.
 
     Attributes:
         plan: what is rendered of it.
@@ -52,6 +53,61 @@ class SeenShot:
     tracks: tuple[Track, ...]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class SeenTrack:
+    """What is kept of a track.
+
+    Attributes:
+        id: of the track.
+        frames: where it is seen, of the frames to be rendered, in words.
+        width_px: its mean width.
+        weight: how much is seen of it.
+        runs: stretches of frames in which it is seen.
+        vector: what a recogniser says of it, unit length; None where it says nothing for certain.
+        rule: index of the rule of the command line that takes it, None where none does.
+    """
+
+    id: int
+    frames: str
+    width_px: float
+    weight: float
+    runs: tuple[Run, ...]
+    vector: NDArray[np.float32] | None = None
+    rule: int | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SeenShot:
+    """What is kept of a source whose faces are known; little, whatever its length.
+
+    Attributes:
+        plan: what is rendered of it.
+        sidecar: file with the faces.
+        tracks: those that are seen in frames to be rendered.
+        all_tracks: numbers of all tracks in the sidecar.
+        pictures: for the contact sheet.
+    """
+
+    plan: ShotPlan
+    sidecar: Path
+    tracks: tuple[SeenTrack, ...]
+    all_tracks: frozenset[int]
+    pictures: ShotPictures
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ShotPictures:
+    """Pictures of a source for the contact sheet.
+
+    Attributes:
+        whole: JPEG of a frame, empty where none could be read.
+        faces: JPEG by track.
+    """
+
+    whole: bytes
+    faces: Mapping[int, bytes]
+
+
 def analysed_parts(shot: ShotPlan) -> tuple[Run, ...]:
     """The frames that are looked at: those to render and some around them, without the holes."""
     numbers = shot.media.numbers
@@ -61,7 +117,7 @@ def analysed_parts(shot: ShotPlan) -> tuple[Run, ...]:
 
 def see_shot(
     shot: ShotPlan, folder: Path, input_space: str | None, bench: Workbench, emit: Emit, cancel: CancelToken
-) -> SeenShot:
+) -> Looked:
     """The faces of a source: from the sidecar beside the plate where it fits, else looked for and kept in `folder`.
 
     Raises:
@@ -78,7 +134,7 @@ def see_shot(
     tracks = tuple(
         track for track in faces.tracks if any(frame in part for frame in track.observations for part in wanted)
     )
-    return SeenShot(shot, path, faces, tracks)
+    return Looked(shot, path, faces, tracks)
 
 
 def _beside(shot: ShotPlan, emit: Emit) -> Path | None:
@@ -111,20 +167,14 @@ def _file(shot: ShotPlan, number: int) -> Path:
     return Path(f"{before}{number:0{shot.media.numbers.width}d}{after}")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ShotPictures:
-    """Pictures of a source for the contact sheet.
-
-    Attributes:
-        whole: JPEG of a frame, empty where none could be read.
-        faces: JPEG by track.
-    """
-
-    whole: bytes
-    faces: Mapping[int, bytes]
+def frames_text(looked: Looked, track: Track) -> str:
+    """Where a track is seen, of the frames to be rendered."""
+    inside = [frame for frame in track.observations if any(a <= frame <= b for a, b in looked.plan.parts)]
+    text = frame_ranges(inside)
+    return text if len(text) < _LONG else f"{inside[0]}-{inside[-1]} with gaps"
 
 
-def shot_pictures(seen: SeenShot, folder: Path, input_space: str | None, bench: Workbench) -> ShotPictures:
+def shot_pictures(seen: Looked, folder: Path, input_space: str | None, bench: Workbench) -> ShotPictures:
     """The pictures of a source, from an earlier run where the faces are the same.
 
     Raises:
@@ -146,7 +196,7 @@ def shot_pictures(seen: SeenShot, folder: Path, input_space: str | None, bench: 
     return made
 
 
-def _draw(seen: SeenShot, input_space: str | None, bench: Workbench) -> ShotPictures:
+def _draw(seen: Looked, input_space: str | None, bench: Workbench) -> ShotPictures:
     try:
         plate = open_plate(seen.plan.media.plate, bench.config, input_space)
     except FaceplateError:
@@ -204,7 +254,7 @@ def _clearest(track: Track, parts: Sequence[Run]) -> Observation:
     return max(inside, key=rank)
 
 
-def _fullest(seen: SeenShot) -> int:
+def _fullest(seen: Looked) -> int:
     """The frame with most faces, the middle one of several; of a source without a face the middle of its first part."""
     first, last = seen.plan.parts[0]
     counts: dict[int, int] = {}

@@ -25,13 +25,13 @@ from ..lock import job_lock
 from ..output import make_folder, sweep
 from ..spec import Workbench
 from ..words import ApplyWords
-from .assign import Cast, make_cast
+from .assign import SHEET_FOLDER, Cast, Caster
 from .faces import SeenShot, see_shot
 from .plan import ClipPlan, ShotPlan, TimelinePlan, open_and_plan, outputs, ranges_text
 from .spec import RenderJob, RenderOutcome
 from .write import write_timelines
 
-FACES_FOLDER, SHEET_FOLDER = "faces", "sheet"
+FACES_FOLDER = "faces"
 
 
 def job_folder_of(job: RenderJob) -> Path:
@@ -142,8 +142,9 @@ class _Render:
     def run(self, *, faces_only: bool) -> RenderOutcome:
         """All of it."""
         try:
-            seen = self._see()
-            cast = make_cast(self.job, self.plan, seen, self.failed, self.folder / SHEET_FOLDER, self.bench, self.emit)
+            caster = Caster(self.job, self.bench, self.folder, self.emit)
+            seen = self._see(caster)
+            cast = caster.cast(self.plan, seen, self.failed)
             if faces_only:
                 return self._finish("faces", (), cast)
             cast.check()
@@ -155,15 +156,16 @@ class _Render:
         written = write_timelines(self.job, self.document, results, self.emit)
         return self._finish("done", written, cast)
 
-    def _see(self) -> dict[str, SeenShot]:
+    def _see(self, caster: Caster) -> dict[str, SeenShot]:
         found: dict[str, SeenShot] = {}
         for number, shot in enumerate(self.plan.shots, start=1):
             self.cancel.check()
             inner = _quiet(self.emit, shot.name)
             try:
-                found[shot.name] = see_shot(
+                looked = see_shot(
                     shot, self.folder / FACES_FOLDER, self.job.words.input_space, self.bench, inner, self.cancel
                 )
+                found[shot.name] = caster.keep(looked)
             except InputError as error:
                 _stop_for_all(error)
                 self._fail(shot, error.to_dict())

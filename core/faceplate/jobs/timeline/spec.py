@@ -12,6 +12,9 @@ from ...errors import SettingError
 from ...media.formats import MOVIES
 from ..words import ApplyWords
 
+RULES = ("main", "all", "auto")
+"""Words in the place of a person's name."""
+
 
 @dataclass(frozen=True, slots=True)
 class GivenIdentity:
@@ -19,7 +22,8 @@ class GivenIdentity:
 
     Attributes:
         path: of the .fpid file.
-        person: whom it replaces: a name of the people file; "main" for the main face of each shot; "all".
+        person: whom it replaces: a name of the people file; or a rule, "main" for the main face of each source,
+            "all" for every face, "auto" for those that a recogniser says are this very person.
     """
 
     path: Path
@@ -69,7 +73,7 @@ class RenderJob:
             raise SettingError(
                 f"a timeline is not rendered as {self.suffix}", expected=f".exr, {', '.join(sorted(MOVIES))}"
             )
-        for rule in ("main", "all"):
+        for rule in ("main", "all"):  # several may be "auto"
             claims = [str(each.path) for each in self.identities if each.person == rule]
             if len(claims) > 1:
                 raise SettingError(

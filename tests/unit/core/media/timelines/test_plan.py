@@ -56,7 +56,6 @@ def test_three_hours_of_two_thousand_clips(tmp_path: Path) -> None:
         ends = {frame for each in shot.clips for frame in each.needed}
         assert ends <= wanted
         assert rendered == {frame for each in shot.clips for frame in range(each.needed[0], each.needed[1] + 1)}
-        assert sum(len(each.frames(plan.rate, shot.media)) for each in shot.clips) >= len(shot.clips) * 130
 
 
 def test_handles_end_where_the_media_do(media: Path, tmp_path: Path) -> None:
