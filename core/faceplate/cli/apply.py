@@ -51,6 +51,7 @@ def apply(
         bool, typer.Option("--no-movie", help="Make the frames alone; a later run makes the movie.")
     ] = False,
     device: options.Device = "auto",
+    precision: options.Precision = "float32",
     threads: options.Threads = 0,
     server: Annotated[
         str, typer.Option(help="off: work here; auto: a running server; or its address or folder.")
@@ -92,15 +93,16 @@ def apply(
     ).job()
     token = CancelToken()
     remote = options.find_runner(server, device)
-    if remote is not None and any(one.track == "auto" for one in job.assignments):
+    if remote is not None and (precision != "float32" or any(one.track == "auto" for one in job.assignments)):
         if server != "auto":
             raise SettingError(
-                "people are recognised in this process only", hint="leave --server out, or give the tracks by number"
+                "people are recognised, and other precisions run, in this process only",
+                hint="leave --server out",
             )
         remote = None
     with cancel_on_signals(token), reporter(as_json=json, progress=progress) as emit:
         if remote is not None:
             return remote(job, emit, token).exit_code
-        bench = options.open_workbench(device=device, threads=threads, commercial=commercial)
+        bench = options.open_workbench(device=device, threads=threads, commercial=commercial, precision=precision)
         with bench.nets:
             return run_apply(job, bench, emit, token).exit_code

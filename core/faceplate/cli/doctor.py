@@ -28,23 +28,30 @@ def _versions() -> Iterator[tuple[str, str]]:
                 yield name, "not installed"
 
 
-def _nets(device: str) -> Iterator[tuple[str, str]]:
-    """Load and run every net once."""
-    from ..models.sessions import SessionPool
-    from ..models.store import ModelStore
+def _providers() -> Iterator[tuple[str, str]]:
+    """What onnxruntime was built with, and whether it runs here."""
+    from ..models.runtimes.providers import PROVIDERS, probe
 
-    store = ModelStore.of_user()
-    with SessionPool(store, device, threads=1) as pool:
+    for key, obstacle in probe().items():
+        yield f"provider {key}", obstacle or f"{PROVIDERS[key].title} runs"
+
+
+def _nets(device: str, precision: str) -> Iterator[tuple[str, str]]:
+    """Load and run every net once."""
+    with options.open_pool(device=device, threads=1, precision=precision) as pool:
         yield "device", f"{pool.device} ({pool.device.reason})"
-        for card in store.here:
+        for card in pool.store.here:
             net = pool.get(card.id)
             net.warm_up()
             start = time.perf_counter()
             net.warm_up()
-            yield f"net {card.id}", f"{net.provider}, {1000 * (time.perf_counter() - start):.1f} ms"
+            spent = 1000 * (time.perf_counter() - start)
+            yield f"net {card.id}", f"{net.device}, {net.provider}, {net.precision}, {spent:.1f} ms"
 
 
-def doctor(device: options.Device = "auto", json: options.Json = False) -> int:
+def doctor(
+    device: options.Device = "auto", precision: options.Precision = "float32", json: options.Json = False
+) -> int:
     """Check versions, device, nets and colour configuration; exit code 3 when the device or a net cannot be used."""
     from ..colour.spaces import ColourConfig
 
@@ -53,7 +60,8 @@ def doctor(device: options.Device = "auto", json: options.Json = False) -> int:
     try:
         config = ColourConfig.open()
         lines["OCIO configuration"] = f"{config.name} ({config.source})"
-        lines |= dict(_nets(device))
+        lines |= dict(_providers())
+        lines |= dict(_nets(device, precision))
     except FaceplateError as error:
         problem = error
     lines["state"] = "ready" if problem is None else str(problem)

@@ -17,20 +17,31 @@ if TYPE_CHECKING:
     from ..jobs.cancel import CancelToken
     from ..jobs.events import Emit
     from ..jobs.spec import ApplyJob, JobOutcome, Workbench
+    from ..models import device as models
+    from ..models.sessions import SessionPool
 
     Runner = Callable[[ApplyJob, Emit, CancelToken], JobOutcome]
     ServerBench = Callable[[Workbench, Path, str], Iterator[tuple[str, Figures]]]
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object a line instead of text.")]
 Progress = Annotated[str, typer.Option(help="bar; or lines for a farm manager: percent or openjd.")]
-Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N. Never falls back in silence.")]
+Device = Annotated[
+    str,
+    typer.Option(
+        help="auto, cpu, cuda, tensorrt, rocm, migraphx, openvino, directml or coreml, or one with :N. "
+        "Never falls back in silence."
+    ),
+]
+Precision = Annotated[
+    str, typer.Option(help="Of the nets that draw: float32, bfloat16 or float16; the error is measured and printed.")
+]
 Threads = Annotated[int, typer.Option(min=0, help="Frames worked on at once; 0 chooses by the machine.")]
 Frames = Annotated[str | None, typer.Option(help="Range, e.g. 1001-1100x2,1105. Default: all.")]
 InputSpace = Annotated[str | None, typer.Option(help="Colour space of the plate. Default: what the file says.")]
 Commercial = Annotated[bool, typer.Option(help="Paid work: refuse weights whose licence forbids it.")]
 
 
-def open_workbench(*, device: str, threads: int, commercial: bool = False) -> Workbench:
+def open_workbench(*, device: str, threads: int, commercial: bool = False, precision: str = "float32") -> Workbench:
     """OCIO configuration, nets and threads for one process.
 
     On a CPU every frame is worked on by one thread, several frames at once: that keeps the cores busy and the bytes
@@ -42,13 +53,25 @@ def open_workbench(*, device: str, threads: int, commercial: bool = False) -> Wo
 
     from ..colour.spaces import ColourConfig
     from ..jobs.spec import Workbench
-    from ..models.sessions import SessionPool
 
-    nets = SessionPool(device=device, threads=1, commercial=commercial)
+    nets = open_pool(device=device, threads=1, commercial=commercial, precision=precision)
     torch.set_num_threads(1)
     cv2.setNumThreads(1)
     threadpool_limits(1, user_api="blas")
     return Workbench(ColourConfig.open(), nets, threads or _usable_cores() + 1)
+
+
+def open_pool(*, device: str, threads: int, commercial: bool = False, precision: str = "float32") -> SessionPool:
+    """The nets of one process; `threads` of the CPU for one net."""
+    from ..models.sessions import SessionPool
+
+    return SessionPool(device=device, threads=threads, commercial=commercial, precision=_precision(precision))
+
+
+def _precision(name: str) -> models.Precision:
+    if name not in ("float32", "bfloat16", "float16"):
+        raise SettingError(f"there is no precision {name!r}", expected="float32, bfloat16 or float16")
+    return cast("models.Precision", name)
 
 
 def find_runner(where: str, device: str) -> Runner | None:

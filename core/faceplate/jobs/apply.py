@@ -25,6 +25,7 @@ from ..faces.sidecar import frame_ranges
 from ..job import FINISHED, FrameState
 from ..media.formats import is_movie
 from ..media.movies.tags import AS_TAGGED
+from ..models.sessions import describe_nets
 from ..pipeline import FacePipeline
 from ..plate import FrameSource, Plate, open_plate
 from ..provenance.attributes import output_attributes
@@ -322,7 +323,7 @@ class _Run:
                 "holdout": self.job.holdout.layer if self.job.holdout else None,
                 "colour": [decision.space, self.plate.colour_space, self.bench.config.name, *self._codes()],
                 "suffix": Path(self.job.output).suffix if self.movie is None else "patch",
-                "device": self.bench.nets.device.kind,
+                "device": [self.bench.nets.device.runtime, self.bench.nets.precision],
             }
         )
 
@@ -379,6 +380,7 @@ class _Run:
         base = dataclasses.replace(
             base,
             ended=ended.isoformat(timespec="seconds"),
+            provider=describe_nets(self.bench.nets.loaded) or base.provider,
             wall_seconds=(ended - self.started).total_seconds(),
             ledger_hash=line,
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -65,6 +65,11 @@ class SessionPool:
         return self._device
 
     @property
+    def precision(self) -> Precision:
+        """Of the nets that draw."""
+        return self._precision
+
+    @property
     def store(self) -> ModelStore:
         """Where the nets are found."""
         return self._store
@@ -117,6 +122,14 @@ class SessionPool:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def describe_nets(nets: Sequence[Net]) -> str:
+    """What runs each net, in which numbers: "CPUExecutionProvider, float32: face_detector, iris; torch, ..."."""
+    by: dict[str, list[str]] = {}
+    for net in nets:
+        by.setdefault(f"{net.provider}, {net.precision}", []).append(net.card.id)
+    return "; ".join(f"{how}: {', '.join(ids)}" for how, ids in by.items())
 
 
 def open_net(card: ModelCard, path: Path, device: str | Device, *, threads: int = 0) -> Net:
