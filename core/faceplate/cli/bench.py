@@ -18,6 +18,9 @@ def bench(
     out: Annotated[
         Path | None, typer.Option(help="Where the frames go for the while; default the system's place.")
     ] = None,
+    nets: Annotated[
+        str | None, typer.Option(help="random: measure the neural engine on random nets, beside InsightFace.")
+    ] = None,
     server: Annotated[bool, typer.Option("--server", help="Measure a server of its own instead.")] = False,
     device: options.Device = "auto",
     json: options.Json = False,
@@ -25,11 +28,17 @@ def bench(
     """Measure compute over file I/O, throughput, landmark steadiness and bits outside the matte."""
     from ..bench.run import run_bench
 
+    if nets not in (None, "random"):
+        raise SettingError(f"--nets {nets} is unknown", expected="random")
     if server and soak:
         raise SettingError("--soak is not for --server", hint="give one of the two")
     workbench = options.open_workbench(device=device, threads=0)
     with workbench.nets, tempfile.TemporaryDirectory(prefix="faceplate-bench-", dir=out) as folder:
-        if server:
+        if nets is not None:
+            from ..bench.nets import run_net_bench
+
+            rows = run_net_bench(workbench, Path(folder))
+        elif server:
             rows = options.find_server_bench()(workbench, Path(folder), device)
         else:
             rows = run_bench(workbench, Path(folder), soak_frames=soak)

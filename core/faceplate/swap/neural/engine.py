@@ -103,6 +103,11 @@ class NeuralEngine:
         self._mattes = tuple(mattes)
         self._most_runs = most_runs
 
+    @property
+    def swapper(self) -> Swapper:
+        """The adapter of its first net."""
+        return self._swapper
+
     def prepare(self, identity: Identity) -> NeuralPrepared:
         """The person in the swapper's terms, on the device.
 

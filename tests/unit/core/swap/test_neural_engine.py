@@ -171,7 +171,7 @@ def test_a_turned_head_fades_and_then_costs_nothing(plate: Plate) -> None:
 
 
 def test_a_matte_net_keeps_what_lies_before_the_face(plate: Plate) -> None:
-    swapper = engine_of(StandIn(posterised))._swapped.__self__._swapper  # the same net, with a matte beside it
+    swapper = engine_of(StandIn(posterised)).swapper  # the same net, with a matte beside it
 
     def left(crops: torch.Tensor) -> torch.Tensor:
         keep = torch.ones_like(crops[:, 0])
