@@ -32,7 +32,9 @@ def batch(
     list_: Annotated[bool, typer.Option("--list", help="Run nothing; print the state of each job.")] = False,
     device: options.Device = "auto",
     threads: options.Threads = 0,
-    server: Annotated[str, typer.Option(help="off: work here; auto: a running server; or its address.")] = "off",
+    server: Annotated[
+        str, typer.Option(help="off: work here; auto: a running server; or its address or folder.")
+    ] = "off",
     json: options.Json = False,
 ) -> int:
     """Run the jobs of a queue in order; run it again to go on. Several runners may share a queue."""

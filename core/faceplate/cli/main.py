@@ -16,7 +16,7 @@ import typer
 from typer.exceptions import TyperException
 
 from ..errors import Cancelled, DeviceError, FaceplateError, InputError
-from . import analyse, apply, batch, bench, check, demo, doctor, identity, models, render, report
+from . import analyse, apply, batch, bench, check, demo, doctor, farm, identity, models, render, report
 from .show import print_error
 
 app = typer.Typer(
@@ -34,6 +34,7 @@ app.command("apply")(apply.apply)
 app.command("render")(render.render)
 app.command("batch")(batch.batch)
 app.command("check")(check.check)
+app.add_typer(farm.app, name="farm")
 app.command("report")(report.report)
 app.add_typer(models.app, name="models")
 app.command("doctor")(doctor.doctor)
