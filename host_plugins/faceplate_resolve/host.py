@@ -107,16 +107,15 @@ class ResolveHost:
         desk = self._desk()
         reader = self._reader(desk)
         there = list(items.on_timeline(desk.timeline))
-        above = [note for _, item in there if (note := items.placed_above(item)) is not None]
-        wanted = self._wanted(desk.timeline, scope, [item for _, item in there])
-        has_result = {note.clip for note in above}
+        below = {name: items.clip_id(source) for name, source in self._below(desk.timeline, there)}
+        wanted = self._wanted(desk.timeline, scope, [item for _, item in there], below)
         found = []
         for track, item in there:
-            name = str(item.GetUniqueId())
+            name = items.clip_id(item)
             if items.placed_above(item) is not None or (wanted is not None and name not in wanted):
                 continue
             shown = maybe(item.GetClipEnabled) and maybe(desk.timeline.GetIsTrackEnabled, "video", track)
-            if scope is not Scope.SELECTED and not shown and name not in has_result:
+            if scope is not Scope.SELECTED and not shown and name not in below.values():
                 continue
             clip = reader.clip(item)
             if clip is not None:
@@ -124,20 +123,28 @@ class ResolveHost:
         found.sort(key=lambda one: one[:2])
         return tuple(clip for _, _, clip in found)
 
-    def _wanted(self, timeline: api.Timeline, scope: Scope, there: list[api.Item]) -> set[str] | None:
-        """Ids of the items that a scope means, None for all."""
+    def _below(self, timeline: api.Timeline, there: list[tuple[int, api.Item]]) -> Iterator[tuple[str, api.Item]]:
+        """(id of a result above, its clip)."""
+        for _, item in there:
+            note = items.placed_above(item)
+            source = None if note is None else items.source_below(timeline, item, note)
+            if source is not None:
+                yield items.clip_id(item), source
+
+    def _wanted(
+        self, timeline: api.Timeline, scope: Scope, there: list[api.Item], below: Mapping[str, str]
+    ) -> set[str] | None:
+        """Ids of the clips that a scope means, None for all; a result above stands for its clip."""
         if scope is Scope.ALL:
             return None
         if scope is Scope.MARKED:
-            return {str(item.GetUniqueId()) for item in there if self._is_marked(item)}
+            return {items.clip_id(item) for item in there if self._is_marked(item)}
         told = maybe(timeline.GetSelectedClips) if knows(timeline, "GetSelectedClips") else None
         chosen = list(told or ())
         if not chosen:
             under = maybe(timeline.GetCurrentVideoItem)
             chosen = [] if under is None else [under]
-        above = {str(item.GetUniqueId()): note for item in there if (note := items.placed_above(item)) is not None}
-        ids = {str(item.GetUniqueId()) for item in chosen}
-        return {above[name].clip if name in above else name for name in ids}
+        return {below.get(name, name) for name in map(items.clip_id, chosen)}
 
     def _is_marked(self, item: api.Item) -> bool:
         if maybe(item.GetClipColor) == self.choices.mark_colour:
@@ -289,21 +296,19 @@ def _item(timeline: api.Timeline, clip_id: str) -> api.Item:
 
 def _placed(timeline: api.Timeline) -> Iterator[tuple[Placed, api.Item, Note]]:
     """The results on a timeline; takes that the artist has deleted are none."""
-    there = [item for _, item in items.on_timeline(timeline)]
-    ids = {items.clip_id(item) for item in there}
-    for item in there:
+    for _, item in list(items.on_timeline(timeline)):
         takes = {str(media.GetUniqueId()) for _, media in items.takes_of(item)}
         for note in notes_of(item):
             if note.mode == TAKE and note.media not in takes:
                 continue
-            source = items.clip_id(item) if note.mode == TAKE else f"item:{note.clip}"
+            source = item if note.mode == TAKE else items.source_below(timeline, item, note)
             shown = f"take:{item.GetUniqueId()}:{note.job}" if note.mode == TAKE else items.clip_id(item)
             if note.mode == ABOVE and items.media_id(item) != note.media:
                 continue  # a copy of the marker on something else
             yield (
                 Placed(
                     id=shown,
-                    clip_id=source if source in ids else "",
+                    clip_id="" if source is None else items.clip_id(source),
                     view="",
                     tag=Tag(note.job, note.record),
                     pattern=note.pattern,

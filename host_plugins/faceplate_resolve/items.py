@@ -113,6 +113,21 @@ def properties_of(media: api.PoolItem) -> dict[str, Any]:
     return {key: maybe(media.GetClipProperty, key) for key in keys}
 
 
+def source_below(timeline: api.Timeline, shown: api.Item, note: Note) -> api.Item | None:
+    """The clip that a result above is of; on a copy of the timeline, where ids are others, the one that lies below.
+
+    Returns:
+        None where it is gone.
+    """
+    below = None
+    for _, item in on_timeline(timeline):
+        if str(item.GetUniqueId()) == note.clip:
+            return item
+        if media_id(item) == note.before and span_of(item).meet(span_of(shown)):
+            below = item
+    return below
+
+
 @dataclass(frozen=True)
 class Media:
     """Files of a clip in the media pool.

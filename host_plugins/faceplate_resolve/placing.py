@@ -20,7 +20,7 @@ from faceplate_client.host import Clip, PlaceMode, Result
 
 from . import api
 from .calls import done, maybe, whole
-from .items import clip_id, head_of, media_id, on_timeline, on_track, placed_above, span_of, takes_of
+from .items import head_of, media_id, on_timeline, on_track, placed_above, source_below, span_of, takes_of
 from .notes import ABOVE, TAKE, Note, erase, notes_of, write
 from .pool import Desk, bring_in, current, on_edit_page, throw_out
 
@@ -309,7 +309,7 @@ def remove(desk: Desk, shown: api.Item, note: Note) -> None:
             _drop_take(shown, note.media, takes.get(_before(shown, note), 0), note.name)
             erase(shown, note)
         else:
-            source = next((one for _, one in on_timeline(desk.timeline) if clip_id(one) == f"item:{note.clip}"), None)
+            source = source_below(desk.timeline, shown, note)
             track = next(track for track, one in on_timeline(desk.timeline) if one.GetUniqueId() == shown.GetUniqueId())
             _delete_item(desk, shown)
             if note.track_made:

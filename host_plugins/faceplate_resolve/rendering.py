@@ -1,7 +1,7 @@
 """Clips that the server cannot read, rendered by Resolve: a timeline of their own, scene-linear EXR, and nothing left.
 
 A clip at its own speed is put on an empty timeline of its source's size, frame for frame. Every other clip (retimed,
-nested, another frame rate, a still) is rendered in a copy of the timeline where all else is disabled and its grade and
+nested, another frame rate, a still) is rendered in a copy of the timeline where all else is hidden and its grade and
 transform are reset: no script can set a speed. So the frames are the clip's own, ungraded, and the grade of the
 timeline comes on top of the result as it came on top of the clip.
 
@@ -28,7 +28,7 @@ from faceplate_client.result_folder import file_of, is_whole
 from . import api
 from .calls import asked, done, maybe, whole
 from .items import head_of, media_of, on_timeline, properties_of, span_of
-from .pool import Desk, back_to, show, timelines
+from .pool import Desk, back_to, on_edit_page, show, timelines
 
 CODECS = ("RGBHalfZIP", "RGBHalf", "RGBHalfPIZ", "RGBFloatZIP", "RGBFloat")
 """Ids of EXR codecs, the better first; any other with "half" or "float" in its id comes after."""
@@ -117,7 +117,7 @@ def _own_timeline(desk: Desk, item: api.Item, clip: Clip, frames: Span) -> Itera
             raise BakeFailed(f"{call} did not take effect for {clip.name!r}")
         show(desk.project, timeline)
         if copied:
-            yield timeline, _alone(timeline, item, clip, frames)
+            yield timeline, _alone(desk, timeline, item, clip, frames)
         else:
             yield timeline, _appended(desk, timeline, item, clip, frames)
     finally:
@@ -163,22 +163,32 @@ def _set(timeline: api.Timeline, key: str, value: str, name: str) -> None:
     )
 
 
-def _alone(timeline: api.Timeline, item: api.Item, clip: Clip, frames: Span) -> Span:
-    """Disable all of a copied timeline but the clip, and take its grade and transform away."""
+def _hide(desk: Desk, timeline: api.Timeline, item: api.Item) -> None:
+    """Disable an item of a copied timeline; a transition, which cannot be, is deleted there."""
+    if maybe(item.GetClipEnabled) and maybe(item.GetProperty):
+        maybe(item.SetClipEnabled, False)
+    if not maybe(item.GetProperty) or maybe(item.GetClipEnabled):
+        name, wanted = item.GetName(), item.GetUniqueId()
+        with on_edit_page(desk):
+            done(
+                "Timeline.DeleteClips",
+                name,
+                lambda: timeline.DeleteClips([item], False),
+                lambda: all(one.GetUniqueId() != wanted for _, one in on_timeline(timeline)),
+                kind=BakeFailed,
+            )
+
+
+def _alone(desk: Desk, timeline: api.Timeline, item: api.Item, clip: Clip, frames: Span) -> Span:
+    """Hide all of a copied timeline but the clip, and take its grade and transform away."""
     own = span_of(item)
     track = asked("TimelineItem.GetTrackTypeAndIndex", clip.name, lambda: whole(item.GetTrackTypeAndIndex()[1]))
     kept = None
     for number, one in list(on_timeline(timeline)):
         if number == track and span_of(one) == own and kept is None:
             kept = one
-        elif maybe(one.GetClipEnabled):
-            done(
-                "TimelineItem.SetClipEnabled",
-                one.GetName(),
-                lambda one=one: one.SetClipEnabled(False),  # type: ignore[misc]
-                lambda one=one: not one.GetClipEnabled(),  # type: ignore[misc]
-                kind=BakeFailed,
-            )
+        elif span_of(one).meet(own):
+            _hide(desk, timeline, one)
     if kept is None:
         raise BakeFailed(f"the copy of the timeline lacks {clip.name!r}")
     for call, holder in (("TimelineItem.GetNodeGraph", kept), ("Timeline.GetNodeGraph", timeline)):

@@ -20,7 +20,7 @@ from tests.integration.server.conftest import Running, server  # noqa: F401 - a 
 
 NONE_HERE = {name for name in CHECKS if "live" in name} | {"one_undo_takes_it_all_back"}
 """Resolve shows no pixels of ours, and has no undo for scripts."""
-ABOVE = ("handles_are_made_and_not_shown", "refresh_follows_a_trim")
+ABOVE = ("refresh_follows_a_trim",)
 """What the track above does otherwise than a take."""
 
 

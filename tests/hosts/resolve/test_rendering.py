@@ -26,7 +26,9 @@ def slow(one: Shot) -> Clip:
     item._grade = "warm"
     item._look["ZoomX"] = 2.0
     one.stage.timeline._grade = "film"
+    one.stage.put("Cross Dissolve", None, START - 3, 6, 0)
     one.stage.put("title", None, START - 5, 100, 0, track=2)
+    one.stage.put("far", one.stage.media("far", "/nowhere.mov", MEDIA, (64, 48)), START + 500, 5, 0, track=2)
     over = one.stage.media("over", str(one.folder / "plates" / "sh010.####.exr"), MEDIA, (64, 48))
     one.stage.put("over", over, START, 12, 0, track=3)
     clip = one.host.clip(one.clip.id)
@@ -117,7 +119,6 @@ def test_an_unmanaged_project_is_refused_before_anything(tmp_path: Path) -> None
 CALLS = (
     "Timeline.DuplicateTimeline",
     "Timeline.SetSetting",
-    "TimelineItem.SetClipEnabled",
     "TimelineItem.SetProperty",
     "Graph.ResetAllGrades",
     "Project.SetCurrentTimeline",
@@ -143,7 +144,7 @@ def test_a_call_that_fails_leaves_nothing(call: str, how: str, tmp_path: Path) -
     if call == "Project.SetCurrentTimeline":
         assert list(one.host.bake(clip, clip.timeline, pattern(tmp_path))) == list(clip.timeline), "tried until it went"
     else:
-        with pytest.raises(BakeFailed, match=r"sh010|title") as caught:
+        with pytest.raises(BakeFailed, match=r"sh010|title|over") as caught:
             list(one.host.bake(clip, clip.timeline, pattern(tmp_path)))
         assert caught.value.hint
     one.resolve.world.faults.clear()

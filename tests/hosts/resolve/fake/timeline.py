@@ -108,7 +108,7 @@ class TimelineItem(Remote):
         return self._enabled
 
     def SetClipEnabled(self, Bool: bool) -> bool:
-        self._enabled = Bool
+        self._enabled = Bool or self._media is None  # a title or transition says yes and stays
         return True
 
     def GetFusionCompCount(self) -> int:
