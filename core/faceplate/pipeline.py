@@ -135,6 +135,7 @@ class FacePipeline:
         self._prepared: MutableMapping[str, Any] = {} if prepared is None else prepared
         self._packed = packed
         self._own = threading.local()
+        self._shots = engine if isinstance(engine, ShotEngine) else None
         self._together: Together | None = None
         if isinstance(engine, ShotEngine) and (device.type == "cuda" if together is None else together):
             self._together = Together(engine.swap_together, device)
@@ -231,12 +232,11 @@ class FacePipeline:
 
     def _swapped(self, crops: Sequence[FaceCrop], prepared: Sequence[Any]) -> list[FaceResult]:
         """All faces of the frame at once, with those of other frames, where the engine can."""
-        engine = self.engine
         if self._together is not None:
             return self._together(crops, prepared)
-        if isinstance(engine, ShotEngine):
-            return engine.swap_together(crops, prepared)
-        return [engine.swap([crop], who)[0] for crop, who in zip(crops, prepared, strict=True)]
+        if self._shots is not None:
+            return self._shots.swap_together(crops, prepared)
+        return [self.engine.swap([crop], who)[0] for crop, who in zip(crops, prepared, strict=True)]
 
     def _window(self, frame: Frame, task: FaceTask) -> Box:
         if task.settings.strength == 0:

@@ -25,6 +25,7 @@ from ..demo.portrait import load_portrait, portrait_landmarks
 from ..errors import SettingError
 from ..face import Identity, Observation, Origin
 from ..faces import topology
+from ..faces.appearance import SIZE
 from ..frame import Box, Frame
 from ..job import SwapSettings
 from ..jobs.analyse import plate_view
@@ -41,6 +42,7 @@ from ..nets.recognisers.arcface import ArcFace
 from ..nets.swappers.base import Swapper
 from ..nets.templates import cut, five_points
 from ..pipeline import FacePipeline, FaceTask
+from ..swap.base import ShotSolve
 from ..swap.neural.engine import NeuralEngine
 from .figures import Figures
 
@@ -117,9 +119,12 @@ class Scene:
     landmarks: NDArray[np.float32]
 
     def task(self, who: Identity, **settings: Any) -> FaceTask:
-        """The face becomes somebody."""
-        seen = Observation(1, self.landmarks, 1.0, Origin.DETECTED, 0.0)
-        return FaceTask(1, seen, who, SwapSettings(**settings), 1.0)
+        """The face becomes somebody, as in a job whose shot has been analysed: nothing covers it, and what an engine
+        settles for a shot is settled.
+        """
+        seen = Observation(1, self.landmarks, 1.0, Origin.DETECTED, 0.0, np.zeros((SIZE, SIZE), np.uint8))
+        solve = ShotSolve((1.02, 1.0, 0.98), 1, 5)
+        return FaceTask(1, seen, who, SwapSettings(**settings), 1.0, solve=solve)
 
 
 def make_nets(folder: Path, width: float = 1.0) -> ModelStore:
@@ -280,13 +285,16 @@ def _spent(clock: Callable[[], float], work: Callable[[], object]) -> float:
 
 
 def around(ours: _Ours, peer: _Peer, scene: Scene, clock: Callable[[], float], runs: int) -> Figures:
-    """Everything but the net over the net, one face; InsightFace's `INSwapper.get` beside it, taking turns."""
-    who, rows = somebody(), []
+    """Everything but the net over the net, one face; InsightFace's `INSwapper.get` beside it, taking turns.
+
+    The result goes into memory that is there already, as in a server's slot; the whole frame is copied into it.
+    """
+    who, rows, out = somebody(), [], np.empty_like(scene.frame.pixels)
     session = peer.sessions[SWAPPER]
     task = scene.task(who, boost=1)
     for _ in range(runs + 1):
         ours.swapper.seconds = session.seconds = 0.0
-        mine = _spent(clock, lambda: ours.pipeline.process(scene.frame, [task]))
+        mine = _spent(clock, lambda: ours.pipeline.process(scene.frame, [task], out=out))
         theirs = _spent(clock, lambda: peer.swap(scene, who))
         rows.append((ours.swapper.seconds, mine, session.seconds, theirs))
     net, whole, their_net, their_whole = np.array(rows[1:]).T  # the first warms up

@@ -14,6 +14,7 @@ import math
 from collections.abc import Mapping
 from types import MappingProxyType
 
+import cv2
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -150,8 +151,10 @@ def place(points: torch.Tensor, template: str, size: int) -> torch.Tensor:
 
 def inverted(placement: torch.Tensor) -> torch.Tensor:
     """(..., 2, 3), the way back."""
-    linear = torch.linalg.inv(placement[..., :2])
-    return torch.cat([linear, -linear @ placement[..., 2:]], -1)
+    (a, b, c), (d, e, f) = (row.unbind(-1) for row in placement.unbind(-2))
+    size = a * e - b * d
+    rows = [[e, -b, b * f - c * e], [-d, a, c * d - a * f]]
+    return torch.stack([torch.stack(row, -1) for row in rows], -2) / size[..., None, None]
 
 
 def resized(placement: torch.Tensor, factor: float) -> torch.Tensor:
@@ -223,10 +226,25 @@ def _halved(picture: torch.Tensor, to_picture: torch.Tensor, scale: float) -> tu
     """A picture as often halved as `scale` (target px a picture px) allows, the way to it, and by how much."""
     shrunk = 1.0
     while scale * shrunk * 2.0 <= _ONE and min(picture.shape[-2:]) >= 2:
-        # at an odd edge the mean is over what is there
-        picture = functional.avg_pool2d(picture[None], 2, ceil_mode=True, count_include_pad=False)[0]
+        picture = _half(picture) if picture.device.type == "cpu" else half_on_any_device(picture)
         shrunk *= 2.0
     return picture, to_picture / shrunk, shrunk
+
+
+def half_on_any_device(picture: torch.Tensor) -> torch.Tensor:
+    """(C, h, w) at half the size; at an odd edge the mean is over what is there."""
+    return functional.avg_pool2d(picture[None], 2, ceil_mode=True, count_include_pad=False)[0]
+
+
+def _half(picture: torch.Tensor) -> torch.Tensor:
+    """The twin for a CPU: OpenCV's, some times as fast. A test holds the two together."""
+    channels, height, width = picture.shape
+    down, right = height % 2, width % 2
+    small = torch.empty(channels, (height + down) // 2, (width + right) // 2)
+    for plane, out in zip(picture.detach().numpy(), small.numpy(), strict=True):
+        whole = cv2.copyMakeBorder(plane, 0, down, 0, right, cv2.BORDER_REPLICATE) if down or right else plane
+        cv2.resize(whole, out.shape[::-1], dst=out, interpolation=cv2.INTER_AREA)
+    return small
 
 
 def _grid(to_picture: torch.Tensor, height: int, width: int, picture: torch.Tensor) -> torch.Tensor:

@@ -144,3 +144,9 @@ def test_a_smooth_crop_comes_back_where_it_was(scale):
 def test_outside_the_picture_its_edge_goes_on():
     crop = templates.cut(torch.full((3, 8, 8), 0.25), placement(1.0, 0, 20, 20), 8)
     assert torch.equal(crop, torch.full((3, 8, 8), 0.25))
+
+
+@pytest.mark.parametrize(("height", "width"), [(8, 6), (9, 6), (7, 11)])
+def test_a_cpu_halves_as_any_device_does(height, width):
+    picture = noise(height, width)
+    assert torch.allclose(templates._half(picture), templates.half_on_any_device(picture), atol=1e-6)
