@@ -19,7 +19,11 @@ from numpy.typing import NDArray
 from faceplate.identity.embed import references, spaces
 from faceplate.identity.file import read_identity
 from faceplate.media.read import read_image
+from faceplate.models.random import restorers
 from faceplate.models.random.graph import RandomGraph
+from faceplate.models.runtimes.samples import difference, sample
+from faceplate.models.sessions import SessionPool
+from faceplate.models.store import ModelStore
 from faceplate.models.user import add, look_at
 from tests.integration.conftest import Cli, write_plain_exr
 from tests.support.plates import moving_plate
@@ -139,3 +143,24 @@ def test_a_commercial_job_refuses_a_recogniser_that_may_not_be_used(
     assert ran.code == 3
     assert "forbids commercial work" in ran.err
     assert not list(tmp_path.glob("o.*.exr"))
+
+
+def test_a_net_in_eight_bits_says_its_error(folder: Path, people: dict[str, Path], cli: Cli, tmp_path: Path) -> None:
+    """Measured on the two people's photos; it carries the licence of what it was made of."""
+    path = folder / "gpen_bfr_256.onnx"
+    path.write_bytes(restorers.RESTORERS["gpen_bfr_256"](0.03))
+    add(look_at(path), folder / "models", "a test")
+    ran = cli("models", "quantise", "gpen_bfr_256", people["jane"], people["new"], "--json")
+    assert ran.code == 0
+    said = json.loads(ran.out.splitlines()[-1])
+    assert said["id"] == "gpen_bfr_256_int8"
+    store = ModelStore.of_user(folder / "models")
+    card = store.card("gpen_bfr_256_int8")
+    assert (card.licence, card.commercial) == (store.card("gpen_bfr_256").licence, False)
+    with SessionPool(store, "cpu", threads=1) as pool:
+        eight, whole = pool.get("gpen_bfr_256_int8"), pool.get("gpen_bfr_256")
+        assert eight.precision == f"int8 ({said['error']})"
+        inputs = sample(card)
+        error = difference(eight.run(inputs), whole.run(inputs))
+        assert 0 < error.rms < 0.3
+    assert cli("models", "quantise", "gpen_bfr_256", people["joan"]).code == 3

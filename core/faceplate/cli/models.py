@@ -122,6 +122,23 @@ def add(
     return 0
 
 
+@app.command("quantise")
+def quantise(
+    model: Annotated[str, typer.Argument(help="Net of yours that takes an aligned crop.")],
+    identities: Annotated[list[Path], typer.Argument(help="FILE.fpid: their photos are what it is measured on.")],
+    device: options.Device = "auto",
+    json: options.Json = False,
+) -> int:
+    """Make ID_int8, whose convolutions compute in eight bits; the error against float32 is measured and printed."""
+    from ..jobs.quantise import quantise_model
+    from ..models.user import user_folder
+
+    with options.open_pool(device=device, threads=0) as pool:
+        card, error = quantise_model(model, identities, pool, user_folder(), getpass.getuser())
+    print_lines({"id": card.id, "error": str(error), "bytes": card.bytes}, as_json=json)
+    return 0
+
+
 def _pack(text: str) -> Pack | None:
     from ..models.packs import find_packs, pack_folders, read_pack
 

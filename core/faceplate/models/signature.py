@@ -11,6 +11,7 @@ from ..errors import ModelError
 from .card import ModelCard, TensorSpec
 
 _TYPES = {1: "float32", 7: "int64", 10: "float16", 11: "float64"}
+_Names = dict[str, str]
 _EMAP = (512, 512)
 """Shape of the matrix that an inswapper carries as its last constant."""
 
@@ -54,12 +55,14 @@ class Recognised:
         by: "hash", or "signature" with what else spoke for it.
         nodes: name in the file by name on the card, of inputs and outputs.
         dtypes: type in the file by name on the card.
+        shapes: lengths that the file fixes and the card leaves free, by name on the card, without the batch.
     """
 
     base: ModelCard
     by: str
     nodes: Mapping[str, str]
     dtypes: Mapping[str, str]
+    shapes: Mapping[str, tuple[int, ...]]
 
 
 def read_signature(path: Path) -> Signature:
@@ -108,7 +111,9 @@ def recognise(
     Raises:
         ModelError: none fits, several fit, or not the one that its name or the user says.
     """
-    fitting = {card.id: one for card in known.values() if card.kind and (one := _fit(card, signature)) is not None}
+    # What DeepFaceLive writes has a name of its own kind.
+    kinds = {card.kind for card in known.values() if (card.kind == "dfm") == (path.suffix.lower() == ".dfm")} - {""}
+    fitting = {card.id: one for card in known.values() if card.kind in kinds and (one := _fit(card, signature))}
     by_hash = next((card for card in known.values() if digest in card.hashes), None)
     by_name = [card.id for card in known.values() if path.name.lower() in (name.lower() for name in card.files)]
     if wanted is not None and wanted not in known:
@@ -134,8 +139,8 @@ def recognise(
     )
 
 
-def _fit(card: ModelCard, signature: Signature) -> tuple[dict[str, str], dict[str, str]] | None:
-    """Names and types in the file by name on the card; None where the card is of another net."""
+def _fit(card: ModelCard, signature: Signature) -> tuple[_Names, _Names, dict[str, tuple[int, ...]]] | None:
+    """Names, types and lengths in the file by name on the card; None where the card is of another net."""
     if card.id.startswith("inswapper") and signature.last_constant != _EMAP:
         return None
     pairs = []
@@ -145,7 +150,12 @@ def _fit(card: ModelCard, signature: Signature) -> tuple[dict[str, str], dict[st
             return None
         pairs += found
     nodes = {spec.name: port.name for spec, port in pairs}
-    return nodes, {spec.name: port.dtype for spec, port in pairs}
+    shapes = {
+        spec.name: tuple(a or b for a, b in zip(spec.shape, port.shape[-len(spec.shape) :], strict=True))
+        for spec, port in pairs
+        if 0 in spec.shape
+    }
+    return nodes, {spec.name: port.dtype for spec, port in pairs}, shapes
 
 
 def _pair(specs: Sequence[TensorSpec], ports: Sequence[Port]) -> list[tuple[TensorSpec, Port]] | None:

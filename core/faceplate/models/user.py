@@ -1,8 +1,8 @@
 """The user's model folder: files that were added, each with a record of what it is and of the licence that was taken.
 
 A record is a TOML file `ID.toml` with one table: `base` names the known card that it completes; every other entry of a
-card may stand there and counts more. `nodes` gives names in the file, `dtypes` types, by name on the card. `[ID.taken]`
-says who took which licence, and when.
+card may stand there and counts more. `nodes` gives names in the file, `dtypes` types, `shapes` lengths that the known
+card leaves free, by name on the card. `[ID.taken]` says who took which licence, and when.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .card import ModelCard
 from .catalogue import data_folder, load_catalogue, parse_card, read_toml
 from .signature import Recognised, read_signature, recognise
 
-_ONLY_IN_RECORDS = ("base", "nodes", "dtypes", "taken")
+_ONLY_IN_RECORDS = ("base", "nodes", "dtypes", "shapes", "taken")
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,16 +119,16 @@ def _complete(file: Path, model_id: str, table: Any, known: Mapping[str, dict[st
             hint="it was made by another version of Faceplate: add the model again",
         )
     entries = {**known.get(base, {}), **{key: value for key, value in table.items() if key not in _ONLY_IN_RECORDS}}
-    nodes, dtypes = table.get("nodes", {}), table.get("dtypes", {})
     for key in ("inputs", "outputs"):
-        entries[key] = [_named(spec, nodes, dtypes) for spec in entries.get(key, [])]
+        entries[key] = [_named(spec, table) for spec in entries.get(key, [])]
     return entries
 
 
-def _named(spec: Any, nodes: Mapping[str, str], dtypes: Mapping[str, str]) -> Any:
+def _named(spec: Any, table: Mapping[str, Any]) -> Any:
+    """An input or output with its name, type and lengths in the file."""
     name = spec.get("name", "")
-    changed = {key: found[name] for key, found in (("node", nodes), ("dtype", dtypes)) if name in found}
-    return {**spec, **changed}
+    told = (("node", "nodes"), ("dtype", "dtypes"), ("shape", "shapes"))
+    return {**spec, **{key: table[entry][name] for key, entry in told if name in table.get(entry, {})}}
 
 
 def look_at(path: Path, wanted: str | None = None) -> Offer:
@@ -199,6 +199,7 @@ def add(
         "bytes": offer.bytes,
         "nodes": dict(offer.found.nodes),
         "dtypes": dict(offer.found.dtypes),
+        "shapes": {name: list(shape) for name, shape in offer.found.shapes.items()},
     }
     if base.kind == "dfm":
         entries["title"] = f"{base.title}: {offer.path.stem}"
@@ -219,6 +220,34 @@ def add(
     with atomic_write(folder / f"{offer.model_id}.toml") as temporary:
         temporary.write_text(_toml(offer.model_id, entries, taken), "utf-8")
     return card
+
+
+def add_made(
+    base: ModelCard, path: Path, model_id: str, folder: Path, by: str, changes: Mapping[str, str]
+) -> ModelCard:
+    """Add a net that was made of one of the user's: it has its card, licence and names in the file.
+
+    Args:
+        base: card of the net that it was made of.
+        path: of the new file, which is copied.
+        model_id: of the new net.
+        folder: of the user's models.
+        by: who made it.
+        changes: entries of the card that are other.
+
+    Raises:
+        OutputError: the folder cannot be written.
+    """
+    record = read_toml(folder / f"{base.id}.toml")[base.id]
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    entries = {key: value for key, value in record.items() if key not in ("taken", "path")}
+    entries |= {"file": f"{model_id}.onnx", "sha256": digest, "bytes": path.stat().st_size, **changes}
+    taken = {**record.get("taken", {}), "by": by}
+    _take(path, folder / f"{model_id}.onnx")
+    with atomic_write(folder / f"{model_id}.toml") as temporary:
+        temporary.write_text(_toml(model_id, entries, taken), "utf-8")
+    return parse_card("the new record", model_id, _complete(folder, model_id, entries, _known_tables()))
 
 
 def _take(source: Path, target: Path) -> None:

@@ -20,7 +20,7 @@ from faceplate.errors import FaceplateError, LicenceError, ModelError
 from faceplate.models import signature as signature_of
 from faceplate.models.catalogue import load_catalogue
 from faceplate.models.packs import find_packs, pack_folders, read_pack, said_by
-from faceplate.models.random import detectors, landmarks, recognisers
+from faceplate.models.random import detectors, landmarks, recognisers, swappers
 from faceplate.models.sessions import SessionPool
 from faceplate.models.store import ModelStore
 from faceplate.models.user import add, load_user_cards, look_at, read_taken, user_folder
@@ -157,6 +157,16 @@ def test_a_file_that_cannot_run_is_not_added(models: Path, tmp_path: Path) -> No
     assert code == 3
     assert "failed to" in str(error)
     assert not models.exists()
+
+
+def test_a_models_own_size_is_recorded(tmp_path: Path) -> None:
+    """A DFM has the name of its file, and the size that it was trained at."""
+    path = put(tmp_path, "Jane Doe 224.dfm", swappers.SWAPPERS["dfm"](0.05))
+    card = add(look_at(path), tmp_path / "models", "a test")
+    assert (card.id, card.file, card.inputs[0].shape[2]) == ("jane_doe_224", "jane_doe_224.dfm", 3)
+    assert card.inputs[0].shape[0] == card.inputs[0].shape[1] > 0
+    with SessionPool(ModelStore.of_user(tmp_path / "models"), "cpu", threads=1) as pool:
+        pool.get("jane_doe_224").warm_up()
 
 
 def test_a_store_sees_what_is_added_while_it_lives(models: Path, tmp_path: Path) -> None:
