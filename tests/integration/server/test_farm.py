@@ -45,12 +45,12 @@ class Farm:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            env={**os.environ, "FACEPLATE_TEST_FARM": str(self.folder)},
+            env={**os.environ, "FARM_TEST_FOLDER": str(self.folder)},
         )
 
     def processes(self) -> list[str]:
         """What still runs of any session."""
-        mark = f"FACEPLATE_TEST_FARM={self.folder}".encode()
+        mark = f"FARM_TEST_FOLDER={self.folder}".encode()
         found = []
         for place in Path("/proc").glob("[0-9]*"):
             try:
@@ -73,7 +73,7 @@ def farm(tmp_path: Path) -> Iterator[Farm]:
     yield farm
     for place in Path("/proc").glob("[0-9]*"):  # of a test that failed
         try:
-            if f"FACEPLATE_TEST_FARM={tmp_path}".encode() in (place / "environ").read_bytes().split(b"\0"):
+            if f"FARM_TEST_FOLDER={tmp_path}".encode() in (place / "environ").read_bytes().split(b"\0"):
                 os.kill(int(place.name), signal.SIGKILL)
         except OSError:
             continue
