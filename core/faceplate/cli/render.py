@@ -25,7 +25,7 @@ def render(
     output: Annotated[Path, typer.Option("-o", "--output", help="Folder for results and timelines.")],
     identity: Annotated[
         list[str] | None,
-        typer.Option(help="FILE.fpid[@PERSON]; PERSON is a name of the people file, main (default) or all."),
+        typer.Option(help="FILE.fpid[@PERSON]; a name of the people file, main (default), all, auto or OTHER.fpid."),
     ] = None,
     handles: Annotated[int, typer.Option(min=0, help="Frames more at both ends of each clip.")] = 0,
     only: Annotated[list[str] | None, typer.Option(help="Render these clips or sources alone; * for any text.")] = None,
@@ -122,10 +122,12 @@ def _identity(text: str) -> GivenIdentity:
     file, mark, person = text.rpartition("@")
     if not mark or os.path.exists(text):
         return GivenIdentity(Path(text))
+    if person.lower().endswith(".fpid"):
+        return GivenIdentity(Path(file), "auto", Path(person))
     if not person or person.isdecimal():
         raise SettingError(
             f"--identity {text}: {person!r} is no person",
-            expected="a name of the people file, main or all after the @",
+            expected="a name of the people file, main, all, auto or the .fpid of who is in the plates after the @",
             hint="tracks are assigned in the people file, which the first run writes",
         )
     return GivenIdentity(Path(file), person)

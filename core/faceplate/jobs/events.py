@@ -7,8 +7,12 @@
 | warning  | text                                                                |
 | progress | stage ("analyse", "swap", "encode"), done, total                    |
 | frame    | frame, state, output, seconds, error (failed frames)                |
+| shot     | shot, state, counts, ... as done: a source of a timeline has ended   |
 | done     | text, state, counts, failed, folder, report                         |
 | error    | type, message, expected, found, hint, exit_code (from the command)  |
+
+In a timeline's render the events of a source's job have the key `shot`, and `progress` counts the frames of all
+sources (stage "render"), or sources whose faces are found (stage "faces").
 """
 
 from __future__ import annotations

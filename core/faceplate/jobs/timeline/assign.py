@@ -79,7 +79,7 @@ class Caster:
         self.job, self.bench, self.emit = job, bench, emit
         self.folder, self.sheet = folder, folder / SHEET_FOLDER
         self.rules = [given for given in job.identities if given.person in RULES]
-        auto = [given.path for given in self.rules if given.person == "auto"]
+        auto = {index: given.who for index, given in enumerate(self.rules) if given.person == "auto"}
         net = recogniser_of(bench, emit)
         if net is None and auto:
             raise ModelError(
@@ -100,10 +100,8 @@ class Caster:
         vectors, themselves = ({}, {}) if self.recogniser is None else self.recogniser.look(looked, space, self.bench)
         chosen: dict[int, int] = {}
         if self.rules:
-            wanted = [Assignment(given.path, _RULES[given.person]) for given in self.rules]
-            at = {given.path: index for index, given in enumerate(self.rules) if given.person == "auto"}
-            recognised = {track: at[path] for track, path in themselves.items()}
-            chosen = resolve_assignments(looked.tracks, wanted, recognised)
+            wanted = [Assignment(given.path, _RULES[given.person], given.like) for given in self.rules]
+            chosen = resolve_assignments(looked.tracks, wanted, themselves)
         tracks = tuple(
             SeenTrack(
                 track.id,
@@ -150,10 +148,13 @@ class Caster:
     def _suggest(self, seen: Mapping[str, SeenShot], before: People) -> Suggestion:
         people: dict[str, str] = {}
         folder = people_file_of(self.job).parent
+        names: list[str] = []
         for given in self.job.identities:
-            name = given.person if given.person not in RULES else _name_of(given.path, people)
+            name = given.person
+            if name in RULES:
+                name = _name_of(given.who, people)
+                names.append(name)
             people[name] = _written(given.path, folder)
-        names = [_rule_name(people, given.path, folder) for given in self.rules]
         known = name_people(sightings_of(seen), before)
         for tracks in known.values():
             for name in tracks.values():
@@ -176,10 +177,6 @@ def _present(shot: str, tracks: Mapping[int, Path], seen: Mapping[str, SeenShot]
     if gone:
         emit(warning(f"{shot} has no track {', '.join(map(str, gone))} any more; look at the contact sheet"))
     return {track: path for track, path in tracks.items() if track in there}
-
-
-def _rule_name(people: Mapping[str, str], path: Path, folder: Path) -> str:
-    return next(name for name, file in people.items() if file == _written(path, folder))
 
 
 def _name_of(path: Path, taken: Mapping[str, str]) -> str:

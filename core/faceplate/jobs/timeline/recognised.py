@@ -67,25 +67,25 @@ class Recogniser:
 
     Args:
         net: that is installed.
-        paths: identities whose own faces are looked for ("auto").
+        wanted: identity files of the people who are looked for ("auto"), by any number.
         folder: where vectors are kept.
         emit: told of identities that cannot be compared.
     """
 
-    def __init__(self, net: ArcFace, paths: Sequence[Path], folder: Path, emit: Emit) -> None:
+    def __init__(self, net: ArcFace, wanted: Mapping[int, Path], folder: Path, emit: Emit) -> None:
         self.net, self._folder, self._emit = net, folder, emit
-        self._people: dict[Path, References] = {}
-        for path in paths:
+        self._people: dict[int, References] = {}
+        for number, path in wanted.items():
             known = references(read_identity(path).identity, net.space)
             if known is None:
                 emit(warning(f"{path} holds no vectors of {net.space}: make it again, now that there is a recogniser"))
             else:
-                self._people[path] = known
+                self._people[number] = known
 
     def look(
         self, looked: Looked, input_space: str | None, bench: Workbench
-    ) -> tuple[dict[int, TrackVector], dict[int, Path]]:
-        """(vector by track, identity by track where it shows that very person)."""
+    ) -> tuple[dict[int, TrackVector], dict[int, int]]:
+        """(vector by track, number of the person by track where it shows one of those who are looked for)."""
         name = looked.plan.name
         try:
             plate = open_plate(looked.plan.media.plate, bench.config, input_space)

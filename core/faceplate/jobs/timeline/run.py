@@ -81,7 +81,8 @@ def run_render(
         ResourceError: device or nets are not available.
     """
     for given in job.identities:
-        read_identity(given.path)
+        for path in {given.path, given.who}:
+            read_identity(path)
     folder = job_folder_of(job)
     for place in (folder, folder / FACES_FOLDER, folder / SHEET_FOLDER):
         make_folder(place)

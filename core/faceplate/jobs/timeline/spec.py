@@ -23,11 +23,18 @@ class GivenIdentity:
     Attributes:
         path: of the .fpid file.
         person: whom it replaces: a name of the people file; or a rule, "main" for the main face of each source,
-            "all" for every face, "auto" for those that a recogniser says are this very person.
+            "all" for every face, "auto" for those that a recogniser says are one person.
+        like: of "auto", the .fpid of the person who is in the plates; None for the identity itself.
     """
 
     path: Path
     person: str = "main"
+    like: Path | None = None
+
+    @property
+    def who(self) -> Path:
+        """Of "auto", whose face is looked for."""
+        return self.like or self.path
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import sys
 import zipfile
 from fractions import Fraction
 from pathlib import Path
@@ -417,3 +418,12 @@ def test_no_timeline_and_several(tmp_path: Path) -> None:
         open_timeline(path)
     assert error.value.found == "a, b"
     assert open_timeline(path, name="b").timeline.name == "b"
+
+
+def test_without_the_extra_the_error_names_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for module in ("opentimelineio", "otio_fcpx_xml_adapter"):
+        with monkeypatch.context() as patch:
+            patch.setitem(sys.modules, module, None)
+            with pytest.raises(InputError) as error:
+                open_timeline(tmp_path / "cut.otio")
+        assert error.value.hint == 'pip install "faceplate[timelines]"'
