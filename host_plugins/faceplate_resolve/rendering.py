@@ -27,7 +27,7 @@ from faceplate_client.result_folder import file_of, is_whole
 
 from . import api
 from .calls import asked, done, maybe, whole
-from .items import head_of, media_of, on_timeline, properties_of, span_of
+from .items import head_of, media_of, on_timeline, original, properties_of, span_of, taken, takes_of
 from .pool import Desk, back_to, on_edit_page, show, timelines
 
 CODECS = ("RGBHalfZIP", "RGBHalf", "RGBHalfPIZ", "RGBFloatZIP", "RGBFloat")
@@ -179,6 +179,30 @@ def _hide(desk: Desk, timeline: api.Timeline, item: api.Item) -> None:
             )
 
 
+def _show_source(kept: api.Item, clip: Clip) -> None:
+    """Let a copied clip show its source, where the artist's shows a result in its place or above it."""
+    if not maybe(kept.GetClipEnabled):
+        done(
+            "TimelineItem.SetClipEnabled",
+            clip.name,
+            lambda: kept.SetClipEnabled(True),
+            lambda: bool(kept.GetClipEnabled()),
+            kind=BakeFailed,
+        )
+    note = taken(kept)
+    if note is None:
+        return
+    wanted = original(kept, note).GetUniqueId()
+    index = next(index for index, media in takes_of(kept) if media.GetUniqueId() == wanted)
+    done(
+        "TimelineItem.SelectTakeByIndex",
+        clip.name,
+        lambda: kept.SelectTakeByIndex(index),
+        lambda: kept.GetSelectedTakeIndex() == index,
+        kind=BakeFailed,
+    )
+
+
 def _alone(desk: Desk, timeline: api.Timeline, item: api.Item, clip: Clip, frames: Span) -> Span:
     """Hide all of a copied timeline but the clip, and take its grade and transform away."""
     own = span_of(item)
@@ -191,6 +215,7 @@ def _alone(desk: Desk, timeline: api.Timeline, item: api.Item, clip: Clip, frame
             _hide(desk, timeline, one)
     if kept is None:
         raise BakeFailed(f"the copy of the timeline lacks {clip.name!r}")
+    _show_source(kept, clip)
     for call, holder in (("TimelineItem.GetNodeGraph", kept), ("Timeline.GetNodeGraph", timeline)):
         graph = maybe(holder.GetNodeGraph)
         if graph is None or not maybe(graph.ResetAllGrades):
@@ -215,7 +240,12 @@ def _alone(desk: Desk, timeline: api.Timeline, item: api.Item, clip: Clip, frame
 def _appended(desk: Desk, timeline: api.Timeline, item: api.Item, clip: Clip, frames: Span) -> Span:
     """Put the clip's frames on an empty timeline, and find them there again."""
     _own_settings(timeline, clip)
-    pool_item = asked("TimelineItem.GetMediaPoolItem", clip.name, item.GetMediaPoolItem)
+    note = taken(item)
+    pool_item = (
+        original(item, note)
+        if note is not None
+        else asked("TimelineItem.GetMediaPoolItem", clip.name, item.GetMediaPoolItem)
+    )
     media = media_of(properties_of(pool_item))
     head = clip.used.first - media.frames.first + frames.first - clip.start
     length, start = len(frames), timeline.GetStartFrame()

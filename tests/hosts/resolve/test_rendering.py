@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from faceplate_client.host import Clip
 from faceplate_client.result_folder import file_of
 from faceplate_resolve import rendering
 from tests.hosts.resolve.fake.application import UNMANAGED
-from tests.hosts.resolve.shots import MEDIA, START, Shot, shot
+from tests.hosts.resolve.shots import MEDIA, START, Shot, shot, write
 from tests.hosts.resolve.stage import leftovers
 
 
@@ -77,6 +78,35 @@ def test_a_file_that_the_server_cannot_read(counts_from_number: bool, tmp_path: 
         source = file_of(one.clip.source, one.clip.times.to_source(frame))
         assert file_of(out, frame).read_bytes() == source.read_bytes()
     assert one.snapshot() == before
+
+
+def test_a_clip_that_has_a_result_is_rendered_from_its_source(tmp_path: Path) -> None:
+    """As a refresh does: below a result above, and under a take."""
+    one = shot(tmp_path)
+    out = pattern(tmp_path)
+    one.host.place(one.clip, one.result)
+    clip = one.host.clip(one.clip.id)
+    before = one.snapshot()
+    assert list(one.host.bake(clip, clip.timeline, out)) == list(clip.timeline)
+    assert file_of(out, START).read_bytes() == file_of(one.clip.source, 1003).read_bytes()
+    assert one.snapshot() == before
+    one.item._takes[0][0]._properties["Super Scale"] = "2x"  # set after the result was made
+    clip = one.host.clip(one.clip.id)
+    assert clip.processed == "Super Scale"
+    list(one.host.bake(clip, clip.timeline, out))
+    assert file_of(out, START).read_bytes() == file_of(one.clip.source, 1003).read_bytes()
+    assert one.snapshot()["timelines"] == [*before["timelines"]]
+    other = shot(tmp_path / "other")
+    clip = slow(other)
+    result = replace(other.result, files=clip.timeline, used=clip.timeline)
+    write(result.pattern, result.files)
+    other.host.place(clip, result)
+    assert not other.item._enabled
+    before = other.snapshot()
+    out = pattern(tmp_path / "other")
+    list(other.host.bake(clip, clip.timeline, out))
+    assert file_of(out, START + 2).read_bytes() == file_of(one.clip.source, 1004).read_bytes()
+    assert other.snapshot() == before
 
 
 def test_the_made_up_resolve_would_encode_what_is_not_asked_to_be_linear(tmp_path: Path) -> None:
