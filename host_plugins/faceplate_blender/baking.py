@@ -91,9 +91,11 @@ def _check_media(api: Api, scene: str, wanted: str, frame: int) -> None:
     copy = bpy.data.scenes.get((scene, None))
     found = [] if copy is None else [one for one, _ in api.walk(copy.sequence_editor) if one.name == wanted]
     for strip in found:
-        for path in elements.missing(api, strip, frame, lambda path: bpy.path.abspath(path, library=copy.library)):
+        for why in elements.unfit(api, strip, frame, lambda path: bpy.path.abspath(path, library=copy.library)):
             raise BakeFailed(
-                f"strip {wanted!r} lacks a file in frame {frame}", found=f"no {path}", hint="put it there, or relink it"
+                f"a file of strip {wanted!r} cannot be shown in frame {frame}",
+                found=why,
+                hint="put it there, or relink it",
             )
 
 

@@ -11,7 +11,10 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import Any
+
+from faceplate_client.exr_head import is_cut_off
 
 from .shim import Api
 
@@ -70,8 +73,9 @@ def _element(element: Any) -> _Element | None:
     return found if (found.name, found.width, found.height) == said else None
 
 
-def missing(api: Api, strip: Any, frame: int, absolute: Callable[[str], str]) -> Iterator[str]:
-    """Files that a strip should show at a timeline frame and that are not there; inside meta strips too.
+def unfit(api: Api, strip: Any, frame: int, absolute: Callable[[str], str]) -> Iterator[str]:
+    """What is wrong with files that a strip should show at a timeline frame, inside meta strips too: Blender would show
+    something plain in their place.
 
     Args:
         api: words of this version.
@@ -83,7 +87,7 @@ def missing(api: Api, strip: Any, frame: int, absolute: Callable[[str], str]) ->
         for inner in api.children(strip):
             first, last = api.visible(inner)
             if not inner.mute and first <= frame <= last:
-                yield from missing(api, inner, frame, absolute)
+                yield from unfit(api, inner, frame, absolute)
         return
     path = ""
     if strip.type == "IMAGE":
@@ -92,6 +96,11 @@ def missing(api: Api, strip: Any, frame: int, absolute: Callable[[str], str]) ->
         path = strip.filepath
     elif strip.type == "MOVIECLIP" and strip.clip is not None and strip.clip.source == "MOVIE":
         path = strip.clip.filepath
-    # Blender takes a backslash for a slash on every system
-    if path and not os.path.isfile(absolute(path).replace("\\", "/")):
-        yield absolute(path)
+    if not path:
+        return
+    file = Path(absolute(path).replace("\\", "/"))  # as Blender takes it, on every system
+    try:
+        if file.stat().st_size == 0 or is_cut_off(file):
+            yield f"{file} is not whole"
+    except OSError as error:
+        yield f"{file}: {error.strerror}"

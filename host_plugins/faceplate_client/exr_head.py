@@ -13,6 +13,8 @@ _MAGIC = b"\x76\x2f\x31\x01"
 _LARGEST = 1 << 20
 """Bytes of a head that are looked at; ours have a few thousand."""
 SLATE = "faceplate/slate"
+_LINES = {0: 1, 1: 1, 2: 1, 3: 16, 4: 32, 5: 16, 6: 32, 7: 32, 8: 32, 9: 256}
+"""Lines in a chunk, by the number of the compression."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,22 @@ def read_head(path: Path) -> ExrHead | None:
     if data[:4] != _MAGIC:
         return None
     size, interop, slate = (0, 0), "", None
+    found = _attributes(data)
+    if found is None:
+        return None
+    display = found[0].get("displayWindow", b"")
+    if len(display) == 16:
+        x0, y0, x1, y1 = struct.unpack("<4i", display)
+        size = (max(0, x1 - x0 + 1), max(0, y1 - y0 + 1))
+    interop = found[0].get("colorInteropID", b"").decode("utf-8", "replace")
+    if SLATE in found[0]:
+        slate = found[0][SLATE].decode("utf-8", "replace")
+    return ExrHead(size, interop, slate)
+
+
+def _attributes(data: bytes) -> tuple[dict[str, bytes], int] | None:
+    """The attributes of a file's first head and where that ends; None where it is cut off."""
+    found = {}
     at = 8
     while data[at : at + 1] not in (b"", b"\0"):
         end_of_name = data.find(b"\0", at)
@@ -48,15 +66,43 @@ def read_head(path: Path) -> ExrHead | None:
         if end_of_name < 0 or end_of_kind < 0 or start > len(data):
             return None
         (length,) = struct.unpack_from("<i", data, end_of_kind + 1)
-        value, name = data[start : start + length], data[at:end_of_name].decode("utf-8", "replace")
+        value = data[start : start + length]
         if length < 0 or len(value) != length:
             return None
-        if name == "displayWindow" and length == 16:
-            x0, y0, x1, y1 = struct.unpack("<4i", value)
-            size = (max(0, x1 - x0 + 1), max(0, y1 - y0 + 1))
-        elif name == "colorInteropID":
-            interop = value.decode("utf-8", "replace")
-        elif name == SLATE:
-            slate = value.decode("utf-8", "replace")
+        found[data[at:end_of_name].decode("utf-8", "replace")] = value
         at = start + length
-    return ExrHead(size, interop, slate) if data[at : at + 1] == b"\0" else None
+    return (found, at + 1) if data[at : at + 1] == b"\0" else None
+
+
+def is_cut_off(path: Path) -> bool:
+    """Whether an EXR file was not written or copied to its end, which an application may show as a blank picture.
+
+    Files of scan lines in one part are looked at; of others, and of no EXR files, nothing is said.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    with path.open("rb") as file:
+        data = file.read(_LARGEST)
+        if data[:4] != _MAGIC or data[5:6] not in (b"\0", b"\4"):  # flags: none, or long names
+            return False
+        found = _attributes(data)
+        if found is None:
+            return len(data) < _LARGEST
+        attributes, end = found
+        _, top, _, bottom = struct.unpack("<4i", attributes["dataWindow"])
+        lines = _LINES.get(attributes["compression"][0])
+        if lines is None:
+            return False
+        chunks = -(-(bottom - top + 1) // lines)
+        file.seek(end)
+        table = file.read(8 * chunks)
+        size = file.seek(0, 2)
+        if len(table) < 8 * chunks:
+            return True
+        offsets = struct.unpack(f"<{chunks}Q", table)
+        if min(offsets) == 0 or max(offsets) + 8 > size:
+            return True
+        file.seek(max(offsets) + 4)
+        (length,) = struct.unpack("<i", file.read(4))
+        return bool(max(offsets) + 8 + length > size)

@@ -137,8 +137,9 @@ def test_bakes_show_the_strip_alone(blender: Blender, plates: Path, tmp_path: Pa
     assert [told[name] for name in ("plain", "tinted", "in meta", "meta")] == [[8, 9]] * 4
     assert told["differences"] == []
     assert told["during"] == ["Scene", "Scene.001"]  # in a copy, which is gone afterwards
-    assert ["gone.exr" in text for text in told["refused"]] == [True, True, False]
-    assert "before frame 0" in told["refused"][2]
+    assert ["gone.exr" in text for text in told["refused"]] == [True, True, False, False]
+    assert "half.exr is not whole" in told["refused"][2]
+    assert "before frame 0" in told["refused"][3]
     assert told["saved"] == [["Scene"]] * 3
     assert "frame 8 of strip 'plain'" in told["failed"][0]
     assert told["failed"][1]

@@ -262,13 +262,17 @@ def _refused_bakes(one: Any, files: list[str], folder: str) -> list[str]:
     editor = bpy.context.scene.sequence_editor
     _, inner = scenes.add_meta(bpy.context.scene, files, 20, 5, "lacks")
     inner.elements[3].filename = "gone.exr"
+    whole = Path(files[4]).read_bytes()
+    (Path(files[4]).parent / "half.exr").write_bytes(whole[: len(whole) // 2])
+    inner.elements[4].filename = "half.exr"
     early = scenes.add_sequence(editor, files, 30, -4, "early")
     told = []
-    for name, frame in (("in lacks", 8), ("lacks", 8), ("early", -4)):
+    for name, frame in (("in lacks", 8), ("lacks", 8), ("lacks", 9), ("early", -4)):
         try:
             list(one.bake(one.clip(f"strip:{name}"), span(frame, frame), os.path.join(folder, "no.####.exr")))
         except scenes.client("errors").BakeFailed as error:
             told.append(str(error))
+    (Path(files[4]).parent / "half.exr").unlink()
     for strip in (early, one._strip("strip:lacks")):
         scenes.strips(bpy.context.scene).remove(strip)
     return told

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from faceplate.media.sequence import is_pattern, open_sequence, output_path
 from faceplate_client import slate, wire
 from faceplate_client.errors import FolderFailed, FramesMissing, RecordDamaged
-from faceplate_client.exr_head import read_head
+from faceplate_client.exr_head import is_cut_off, read_head
 from faceplate_client.frame_maths import Span
 from faceplate_client.host import Clip, PlaceMode
 from faceplate_client.job_record import JobRecord, Recipe, load
@@ -231,3 +231,23 @@ def test_heads_of_what_is_no_exr(tmp_path: Path) -> None:
         assert read_head(path) is None
     with pytest.raises(FolderFailed, match="no size"):
         slate.write_exr(path, 0, 0, "x")
+
+
+@pytest.mark.parametrize("compression", ["none", "rle", "zips", "zip", "piz", "pxr24", "b44", "dwaa", "dwab"])
+def test_files_that_are_cut_off_are_noticed(compression: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.exr"
+    pixels = np.random.default_rng(1).random((300, 40, 3), dtype=np.float32)
+    out = oiio.ImageOutput.create(str(path))
+    spec = oiio.ImageSpec(40, 300, 3, "half")
+    spec.y, spec.full_y = -20, -20
+    spec["compression"] = compression
+    assert out.open(str(path), spec)
+    out.write_image(pixels)
+    out.close()
+    assert not is_cut_off(path)
+    whole = path.read_bytes()
+    for length in (4, 8, 100, len(whole) // 2, len(whole) - 1):
+        path.write_bytes(whole[:length])
+        assert is_cut_off(path) == (length > 4), length  # of four bytes nobody knows what they are
+    path.write_bytes(whole + b"more")
+    assert not is_cut_off(path)
