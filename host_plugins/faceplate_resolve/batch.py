@@ -16,6 +16,7 @@ from typing import Any, Protocol, TypeVar
 from faceplate_client import actions
 from faceplate_client.errors import BadFrames, ClientError, HostError, NoClips
 from faceplate_client.host import Progress, Scope
+from faceplate_client.job_record import Recipe
 from faceplate_client.outcome import BatchOutcome
 from faceplate_client.result_folder import make_folder, safe_name
 from faceplate_client.task import Servers, Session
@@ -166,17 +167,19 @@ class Batch:
         """All timelines; the one that was current is current again at the end.
 
         Raises:
-            HostError: there is no such timeline or preset; nothing was done.
+            HostError: there is no such timeline, preset or identity; nothing was done.
             ConnectionFailed: no server; nothing was rendered.
         """
         project = open_project(self._application)
         before, page = maybe(project.GetCurrentTimeline), maybe(self._application.GetCurrentPage)
         chosen = self._timelines(project)
         self._check_preset(project)
+        settings = self._order.settings
+        recipe = settings.recipe() if settings.identity else None  # without one, results that are there are refreshed
         report = Report()
         try:
             for timeline in chosen:
-                report.timelines.append(self._timeline(project, timeline))
+                report.timelines.append(self._timeline(project, timeline, recipe))
                 if report.exit_code == 130:
                     break
         finally:
@@ -214,7 +217,7 @@ class Batch:
                 hint="save one on the Deliver page; names are as they stand there",
             )
 
-    def _timeline(self, project: api.Project, timeline: api.Timeline) -> TimelineReport:
+    def _timeline(self, project: api.Project, timeline: api.Timeline, recipe: Recipe | None) -> TimelineReport:
         settings = self._order.settings
         report = TimelineReport(timeline.GetName())
         servers = self._order.servers or settings.servers(start=True)
@@ -222,7 +225,7 @@ class Batch:
             host = ResolveHost(
                 self._application, settings.choices(), str(timeline.GetUniqueId()), self._listener, self._pump
             )
-            recipe, manner = settings.recipe(), settings.manner()
+            manner = settings.manner()
             try:
                 report.outcome = self._drive(
                     host, servers, lambda session: actions.batch(session, Scope.MARKED, recipe, manner)

@@ -426,6 +426,29 @@ def test_a_batch_of_every_timeline_from_outside(
     assert "cannot be saved" in capsys.readouterr().out
 
 
+def test_a_batch_without_identity_or_server(
+    settings_path: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    identity: Path,  # noqa: F811
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    one = shot(tmp_path)
+    one.item._colour = "Violet"
+    before = one.snapshot()
+    place = type(Servers().place)(tmp_path / "nowhere")
+    monkeypatch.setattr(Settings, "servers", lambda self, *, start: Servers(place, start, ("false",), 5.0))
+    save(Settings(identity="/nowhere.fpid"), settings_path)
+    assert main(["batch"], Module(one.resolve)) == 2
+    assert "no identity file" in capsys.readouterr().out
+    save(Settings(identity=str(identity)), settings_path)
+    assert main(["batch"], Module(one.resolve)) == 3
+    save(Settings(), settings_path)
+    assert main(["batch"], Module(one.resolve)) == 0
+    assert "no marked clip" in capsys.readouterr().out, "there is no result to refresh"
+    assert one.snapshot() == before
+
+
 # Unmanaged projects
 
 
