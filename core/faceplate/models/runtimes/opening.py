@@ -60,7 +60,8 @@ def open_session(
             session = _onnx_session(card, half_precision(model).SerializeToString(), device, threads)
         else:
             return _onnx_session(card, model.SerializeToString(), device, threads)
-        reference = _onnx_session(card, model.SerializeToString(), device, threads)
+        source = model.SerializeToString() if card.batch == "edited" else str(path)
+        reference = _onnx_session(card, source, device, threads)
         error = measure(concrete(card, reference), session, reference)
     except (ModelError, DeviceError):
         raise
