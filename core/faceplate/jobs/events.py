@@ -7,7 +7,7 @@
 | warning  | text                                                                |
 | progress | stage ("analyse", "swap", "encode"), done, total                    |
 | frame    | frame, state, output, seconds, error (failed frames)                |
-| shot     | shot, state, counts, ... as done: a source of a timeline has ended   |
+| shot     | shot, state, counts, ... as done: a source of a timeline ended      |
 | done     | text, state, counts, failed, folder, report                         |
 | error    | type, message, expected, found, hint, exit_code (from the command)  |
 

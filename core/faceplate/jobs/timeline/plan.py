@@ -186,7 +186,7 @@ class _Planner:
     def __init__(self, document: Document, job: RenderJob) -> None:
         self.document, self.job = document, job
         self.rate = timeline_rate(document.timeline)
-        self.linker = Linker(document.base, job.roots, job.relink)
+        self.linker = Linker(document.base, job.roots, job.relink, job.output)
         self.drafts: dict[str, _Draft] = {}
         self.problems: list[tuple[str, str]] = []
         self.left: list[tuple[str, str]] = []

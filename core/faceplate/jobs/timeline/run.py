@@ -107,7 +107,7 @@ class _Counted:
             if event["stage"] == "swap":
                 self.add(1)
             elif event["stage"] == "encode":
-                self._emit({**event, "stage": f"encode {self.shot}", "shot": self.shot})
+                self._emit({**event, "shot": self.shot})
         elif kind in ("note", "warning"):
             self._emit({**event, "text": f"{self.shot}: {event['text']}", "shot": self.shot})
         elif kind == "done":

@@ -93,7 +93,7 @@ def read_folder(folder: Path) -> Folder:
     found, numbered = Folder(), dict[tuple[str, str], list[tuple[int, int]]]()
     try:
         names = os.listdir(folder)
-    except OSError:
+    except (OSError, ValueError):  # a path with a zero byte is none
         return found
     for name in names:
         suffix = os.path.splitext(name)[1].lower()
@@ -119,9 +119,12 @@ class Folders:
             self._known[folder] = read_folder(folder)
         return self._known[folder]
 
-    def under(self, root: Path) -> Iterator[tuple[Path, Folder]]:
-        """A folder and all below it, in a fixed order."""
+    def under(self, root: Path, without: Path | None = None) -> Iterator[tuple[Path, Folder]]:
+        """A folder and all below it, in a fixed order, but for one folder and what is below that."""
         for place, folders, _ in os.walk(root):
+            if without is not None and os.path.realpath(place) == os.path.realpath(without):
+                folders.clear()
+                continue
             folders.sort()
             folder = self[Path(place)]
             if folder.files or folder.sequences:

@@ -128,11 +128,13 @@ class Linker:
         base: folder of the timeline, for relative paths.
         roots: folders below which media are looked for.
         relink: (beginning of a path, what takes its place).
+        without: folder below the roots in which nothing is looked for: that of the results.
     """
 
     base: Path
     roots: Sequence[Path] = ()
     relink: Sequence[tuple[str, str]] = ()
+    without: Path | None = None
     _folders: Folders = field(default_factory=Folders)
     _by_stem: dict[str, list[str]] | None = None
 
@@ -185,7 +187,7 @@ class Linker:
         if self._by_stem is None:
             self._by_stem = {}
             for root in self.roots:
-                for place, content in self._folders.under(root):
+                for place, content in self._folders.under(root, self.without):
                     for stem, plates in stems(content).items():
                         self._by_stem.setdefault(stem, []).extend(str(place / plate) for plate in plates)
         for wanted_stem, suffix in self._stems(target, name):

@@ -158,6 +158,8 @@ def origin(reference: Any, shown: Interval, rate: Fraction, found: Found, media:
         found: the plate.
         media: likewise.
     """
+    if getattr(reference, "frame_step", 1) != 1:
+        return f"its pictures are numbered in steps of {reference.frame_step}"
     available = getattr(reference, "available_range", None)
     count = media.counts_at(rate)
     start_code = media.timecode if media.is_movie else None

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from ...errors import InputError
 from .times import exact_rate, seconds
 
 if TYPE_CHECKING:
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 
 Interval = tuple[Fraction, Fraction]
 
+_FOR_EVER = Fraction(10**9)
 _FINEST_SPEED = 10_000
 """Speeds are taken as fractions with at most this denominator, which holds 1000/1001."""
 
@@ -106,15 +109,20 @@ class Use:
 
 
 def timeline_rate(timeline: otio.schema.Timeline) -> Fraction:
-    """Frames a second of a timeline: of its start time, else of the first item in its picture tracks; 24 when empty."""
+    """Frames a second of a timeline: of its start time, else of the first item in its picture tracks; 24 when empty.
+
+    Raises:
+        InputError: an item whose length nobody knows.
+    """
     start = timeline.global_start_time
     if start is not None and start.rate > 0:
         return exact_rate(start.rate)
-    for track in timeline.video_tracks():
-        for item in track:
-            duration = item.duration()
-            if duration.rate > 1:
-                return exact_rate(duration.rate)
+    with _mapped():
+        for track in timeline.video_tracks():
+            for item in track:
+                duration = item.duration()
+                if duration.rate > 1:
+                    return exact_rate(duration.rate)
     return Fraction(24)
 
 
@@ -124,18 +132,35 @@ def find_uses(timeline: otio.schema.Timeline) -> list[Use]:
     Clips of tracks below others count: whether what lies above hides them, nobody can tell from the document.
 
     Raises:
-        InputError: times that are none.
+        InputError: times that are none, an item whose length nobody knows, nests without end.
     """
     found: list[Use] = []
     whole = timeline.tracks
     start = seconds(whole.source_range.start_time) if whole.source_range else Fraction(0)
-    far = Fraction(10**9)
-    line = Line(Fraction(1), start, Fraction(0), far)
-    if whole.source_range:
-        line = Line(Fraction(1), start, Fraction(0), seconds(whole.source_range.duration))
-    for number, track in enumerate(item for item in whole if _is_picture(item)):
-        found += _into(track, Fraction(0), seconds(track.duration()), (Fraction(0), Fraction(0)), line, number, False)
+    length = seconds(whole.source_range.duration) if whole.source_range else _FOR_EVER
+    line = Line(Fraction(1), start, Fraction(0), length)
+    with _mapped():
+        for number, track in enumerate(item for item in whole if _is_picture(item)):
+            duration = seconds(track.duration())
+            found += _into(track, Fraction(0), duration, (Fraction(0), Fraction(0)), line, number, False)
     return found
+
+
+@contextmanager
+def _mapped() -> Iterator[None]:
+    """What OTIO raises about a timeline, as our error."""
+    import opentimelineio as otio
+
+    try:
+        yield
+    except otio.exceptions.OTIOError as error:
+        raise InputError(
+            "the timeline has an item whose length is not known",
+            found=str(error).split("\n")[0],
+            hint="export the timeline with its source ranges",
+        ) from error
+    except RecursionError as error:
+        raise InputError("the timeline is nested too deeply", hint="flatten it in the editor") from error
 
 
 def _is_picture(item: Any) -> bool:

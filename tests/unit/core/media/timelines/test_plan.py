@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -235,3 +236,34 @@ def test_frames_one_by_one(media: Path, tmp_path: Path) -> None:
     (fast,) = shot.clips
     assert fast.frames(Fraction(24), shot.media) == [(3, 11), (4, 13), (5, 16), (6, 18)]
     assert fast.shown == (11, 19)  # between 18 and 19: both
+
+
+def test_documents_that_say_nonsense_are_refused_in_words(media: Path, tmp_path: Path) -> None:
+    nobody_knows = otio.schema.Clip("a", otio.schema.ExternalReference("a.mov"))
+    with pytest.raises(InputError, match="length is not known"):
+        planned(write(tmp_path, [nobody_knows]), tmp_path)
+    _, plan = planned(
+        write(tmp_path, [clip("a", 0, 4, url="a\0b.mov"), clip("b", 0, 4, url="https://x/y.mov")]), tmp_path
+    )
+    assert ["media not found" in why for _, why in plan.problems] == [True, True]
+    steps = clip("a", 0, 4)
+    steps.media_reference = otio.schema.ImageSequenceReference(
+        media.as_uri() + "/", "sh010.", ".exr", 1001, 2, 24, 4, available_range=span(0, 30)
+    )
+    _, plan = planned(write(tmp_path, [steps]), tmp_path)
+    assert "in steps of 2" in plan.problems[0][1]
+    text = re.sub(r'"rate": *[0-9.]+', '"rate": -1.0', write(tmp_path, [clip("a", 0, 4)]).read_text("utf-8"))
+    (tmp_path / "cut.otio").write_text(text, "utf-8")
+    _, plan = planned(tmp_path / "cut.otio", tmp_path)
+    with pytest.raises(InputError, match="no clip to render"):
+        check_plan(plan, lambda event: None)
+
+
+def test_results_are_no_media(media: Path, tmp_path: Path) -> None:
+    for folder in ("media", "out/A001"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "media/A001.mov").hardlink_to(media / "A001.mov")
+    (tmp_path / "out/A001/A001.0001.exr").touch()
+    lost = otio.schema.Clip("A001", otio.schema.MissingReference(), span(CODE, 4))
+    _, plan = planned(write(tmp_path, [lost]), tmp_path / "out", roots=(tmp_path,))
+    assert plan.shots[0].media.plate == str(tmp_path / "media/A001.mov")
