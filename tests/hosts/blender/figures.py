@@ -6,8 +6,8 @@ Versions are those of `environments.py` that are there, "4.2" and so on; without
 version and size (HD, UHD), ms of wall time as median and best (a busy machine's median says little):
 
     live NULL|MESH           a live frame in the compositor: host (pixels in and out), transport, server
-    plate_shown, result_shown  the sequencer reads, converts and puts together one frame of a half EXR strip
-    bake_fps                 frames a second that Blender renders of a strip that has to be baked
+    plate_shown, result_shown  CPU time in which the sequencer reads, converts and puts together one frame of a strip
+    bake_fps, bake_cpu       frames a second that Blender renders of a strip that has to be baked; CPU time of one
     apply                    a frame of Apply, mesh engine: analysis, swap, files
     refresh_nothing          Refresh of a result that needs nothing; _one_frame where a file of it was deleted
     contract                 checks of `tests/contract/hosts` that passed, were left out, failed
