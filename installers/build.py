@@ -17,6 +17,7 @@ import argparse
 import hashlib
 import sys
 import tempfile
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -46,6 +47,20 @@ def server_bundle(out: Path) -> Path:
     return write_zip({f"{folder}/{name}": data for name, data in files.items()}, out / f"{folder}.zip")
 
 
+def with_readme(build: Callable[[Path], Path], host: str, inside: str) -> Callable[[Path], Path]:
+    """A plug-in's archive with what its README says, for those who get nothing else."""
+
+    def built(out: Path) -> Path:
+        with tempfile.TemporaryDirectory() as name:
+            bare = build(Path(name))
+            with zipfile.ZipFile(bare) as archive:
+                files = {entry: archive.read(entry) for entry in archive.namelist()}
+        files[inside] = (ROOT / "installers" / host / "README.md").read_bytes()
+        return write_zip(files, out / bare.name)
+
+    return built
+
+
 def checksums(files: dict[str, bytes]) -> bytes:
     """As `sha256sum -c` reads them."""
     return "".join(f"{hashlib.sha256(data).hexdigest()}  {name}\n" for name, data in sorted(files.items())).encode()
@@ -53,8 +68,8 @@ def checksums(files: dict[str, bytes]) -> bytes:
 
 BUILDERS: dict[str, Callable[[Path], Path]] = {
     "blender": blender_zip,
-    "nuke": nuke_zip,
-    "resolve": resolve_zip,
+    "nuke": with_readme(nuke_zip, "nuke", "faceplate/README.md"),
+    "resolve": with_readme(resolve_zip, "resolve", "Faceplate/README.md"),
     "client": wheels.client_wheel,
     "server": server_bundle,
 }

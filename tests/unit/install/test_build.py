@@ -155,3 +155,11 @@ def test_one_build_of_onnxruntime_is_left(tmp_path: Path, cuda: bool) -> None:
         pip = Pip(tmp_path, *present)
         install.install(pip.program, tmp_path, cuda=cuda)
         assert pip.changes == first + last
+
+
+@pytest.mark.parametrize(("host", "inside"), [("nuke", "faceplate/"), ("resolve", "Faceplate/")])
+def test_a_plugin_brings_its_readme(built: Path, host: str, inside: str) -> None:
+    (path,) = built.glob(f"faceplate-{host}-*.zip")
+    archive = zipfile.ZipFile(path)
+    assert archive.read(f"{inside}README.md") == (INSTALLERS / host / "README.md").read_bytes()
+    assert any(name.endswith("faceplate_client/client.py") for name in archive.namelist())
