@@ -76,8 +76,12 @@ def _print_table(plan: TimelinePlan, job: RenderJob) -> None:
 
 def _where(plan: TimelinePlan, clips: Sequence[ClipPlan]) -> str:
     """Timecode of the first few places."""
-    shown = [timecode_text(clip.record[0] / plan.rate + plan.starts, plan.rate) for clip in clips[:2]]
+    shown = [_code(plan, clip) for clip in clips[:2]]
     return ", ".join(shown) + (f" and {len(clips) - 2} more" if len(clips) > 2 else "")
+
+
+def _code(plan: TimelinePlan, clip: ClipPlan) -> str:
+    return timecode_text(clip.record[0] / plan.rate + plan.starts, plan.rate, drop=plan.document.drop)
 
 
 def _rate(plan: TimelinePlan) -> str:

@@ -216,7 +216,7 @@ class _Planner:
         """A clip as its editor finds it: name, track, timecode."""
         begins = starts_at(self.document.timeline) + use.line.start
         name = use.clip.name or "a clip without a name"
-        return f"{name} (V{use.track + 1} at {timecode_text(begins, self.rate)})"
+        return f"{name} (V{use.track + 1} at {timecode_text(begins, self.rate, drop=self.document.drop)})"
 
     def _clip(self, uses: list[Use]) -> None:
         use, here = uses[0], self.where(uses[0])

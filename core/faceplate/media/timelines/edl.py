@@ -63,6 +63,13 @@ def events(lines: Sequence[str]) -> list[Event]:
     return found
 
 
+def is_drop(text: str) -> bool:
+    """Whether a list begins in drop frame."""
+    codes = (line.strip().upper() for line in text.splitlines())
+    first = next((line for line in codes if line.startswith("FCM")), "")
+    return "DROP" in first and "NON" not in first
+
+
 def prepare(text: str) -> str:
     """The list with drop-frame timecode written as such, and each edit marked with its line for `finish`.
 

@@ -17,6 +17,8 @@ from typing import Any, Literal
 from ...errors import FaceplateError, InputError
 from ..atomic import output_error
 from ..file_hash import file_hash
+from . import edl, fcp7
+from .uses import timeline_rate
 
 Kind = Literal["otio", "otioz", "aaf", "fcp7", "fcpx", "edl"]
 
@@ -26,6 +28,7 @@ KINDS = MappingProxyType(
 _TITLES = MappingProxyType(
     {"otio": "OTIO", "otioz": "OTIOZ", "aaf": "AAF", "fcp7": "FCP7 XML", "fcpx": "FCPXML", "edl": "EDL"}
 )
+_DROP_RATES = (Fraction(30000, 1001), Fraction(60000, 1001))
 _LARGEST = 512 * 1024 * 1024
 
 
@@ -39,6 +42,7 @@ class Document:
         timeline: what it holds, `otio.schema.Timeline`.
         base: folder to which relative media paths belong.
         notes: what the user should know about how it was read.
+        drop: its timecode is drop frame.
     """
 
     path: Path
@@ -46,6 +50,7 @@ class Document:
     timeline: Any
     base: Path
     notes: tuple[str, ...] = ()
+    drop: bool = False
 
     @property
     def title(self) -> str:
@@ -109,7 +114,19 @@ def open_timeline(
         ) from error
     timeline = _only(path, found, name)
     base = _unpacked(path, unpack) if kind == "otioz" and unpack else path.parent
-    return Document(path, kind, timeline, base, tuple(notes))
+    return Document(path, kind, timeline, base, tuple(notes), _is_drop(path, kind, timeline))
+
+
+def _is_drop(path: Path, kind: Kind, timeline: Any) -> bool:
+    """Whether timecode is drop frame: as the document says, else as OTIO has it, at the rates that know it."""
+    if timeline_rate(timeline) not in _DROP_RATES:
+        return False
+    if kind == "edl":
+        return edl.is_drop(read_text(path))
+    if kind == "fcp7":
+        code = timeline.metadata.get("fcp_xml", {}).get("timecode", {})
+        return str(code.get("displayformat", "")).upper() == "DF"
+    return True
 
 
 def _unpacked(path: Path, folder: Path) -> Path:
@@ -175,14 +192,10 @@ def _read(path: Path, kind: Kind, rate: Fraction | None) -> tuple[Any, list[str]
         reader = Reader(text)
         return reader.to_otio(), reader.notes
     if kind == "fcp7":
-        from . import fcp7
-
         found = otio.adapters.read_from_string(fcp7.prepare(text), "fcp_xml")
         for each in timelines(found):
             fcp7.finish(each)
         return found, []
-    from . import edl
-
     if rate is None:
         raise InputError(
             f"{path} is an EDL, which does not say its frame rate",

@@ -353,6 +353,11 @@ def test_edl_drop_frame_and_events_with_two_clips(media: Path, tmp_path: Path) -
     first = next(iter(document.timeline.find_clips()))
     # 01:00:00;10 is 108 numbers earlier than without drop frame.
     assert first.source_range.start_time.value == 3600 * 30 + 10 - 108
+    assert document.drop
+    _, plan = planned(path, tmp_path / "out", rate=Fraction(30000, 1001))
+    assert plan.problems[-1][0] == "A001.mov (V1 at 01:00:00;20)"
+    path.write_text(EDL, "utf-8")
+    assert not open_timeline(path, Fraction(30000, 1001)).drop
     path.write_text(
         EDL.replace(
             "01:00:00:20 01:00:00:20 01:00:00:10 01:00:00:10", "01:00:00:20 01:00:00:25 01:00:00:10 01:00:00:15"
