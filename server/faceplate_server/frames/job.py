@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
+import hashlib
 import math
 import time
 from collections.abc import Callable, Mapping
@@ -22,11 +24,13 @@ from faceplate.jobs.engines import check_engine, engine_models
 from faceplate.jobs.frames import face_tasks
 from faceplate.jobs.holdout import fit_holdout
 from faceplate.jobs.people import Person, check_people
+from faceplate.jobs.plan import PlannedFace, ShotPlan, solve_frames, track_solve
 from faceplate.jobs.spec import ApplyJob, Workbench, job_id
 from faceplate.media.matte import read_matte
 from faceplate.pipeline import FacePipeline, SwappedFrame, untouched
 from faceplate.plate import FrameSource, Plate, open_plate
 from faceplate.provenance.attributes import output_attributes, settings_hash
+from faceplate.swap.base import ShotEngine, ShotSolve
 from faceplate_client import wire
 
 from .. import requests
@@ -94,6 +98,15 @@ class FrameJobs:
             return stamp(first), stamp(first.parent)
         except OSError:
             return None
+
+    def solve(self, plate: Plate, planned: PlannedFace, pipeline: FacePipeline) -> ShotSolve | None:
+        """`track_solve`, kept while the frames that it is taken from are the same."""
+        frames = solve_frames(plate, planned.track)
+        seen = hashlib.sha256(b"".join(planned.key(number).encode() for number in frames)).hexdigest()
+        files = tuple(stamp(plate.sequence.path(number)) for number in frames)
+        key = ("solve", pipeline.engine.name, plate.decision.space, files, seen)
+        found: ShotSolve | None = self.cache.make(key, partial(track_solve, plate, planned, pipeline))
+        return found
 
     def people(self, paths: tuple[Path, ...], project: str | None) -> Mapping[Path, Person]:
         """The identities, their consent checked today.
@@ -220,7 +233,17 @@ class _FrameRun:
             self.assignments,
             {path: person.identity for path, person in people.items()},
         )
-        return people, self.home.faces.find(question, self.bench)
+        return people, self._settled(self.home.faces.find(question, self.bench))
+
+    def _settled(self, found: FrameFaces) -> FrameFaces:
+        """With what the engine settles for the shot, where its files are there, as in a batch job."""
+        plate = self.files
+        if plate is None or found.source != "sidecar" or not isinstance(self.pipeline.engine, ShotEngine):
+            return found
+        planned = [
+            dataclasses.replace(one, solve=self.home.solve(plate, one, self.pipeline)) for one in found.plan.planned
+        ]
+        return dataclasses.replace(found, plan=ShotPlan(planned))
 
     def _holdout(self, frame: Frame) -> Any:
         wanted = self.message.holdout
