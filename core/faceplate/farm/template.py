@@ -171,7 +171,10 @@ def _mapped(words: ApplyWords, plate: Plate, given: _Parameters) -> ApplyWords:
     people = []
     for index, one in enumerate(words.job().assignments, start=1):
         file = given.file(f"Identity{index}", str(one.identity), "Identity file")
-        people.append(f"{file}@{one.track}")
+        who = one.who
+        if one.like is not None:
+            who = given.file(f"InPlate{index}", str(one.like), "Identity file of who is in the plate")
+        people.append(f"{file}@{who}")
     faces = None if words.faces is None else given.file("Faces", words.faces, "Sidecar with the faces")
     settings = None if words.settings is None else given.file("Settings", words.settings, "Settings file")
     holdout = words.job().holdout

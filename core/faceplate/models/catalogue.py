@@ -135,7 +135,9 @@ def _checked(where: str, kind: type[Any], entry: object) -> dict[str, Any]:
     for name, value in values.items():
         expected = _TYPES.get(str(fields[name].type))
         # Not isinstance: true would pass as a whole number.
-        if expected is not None and (type(value) is not expected or (value == "" and name in needed and name != "layout")):
+        if expected is not None and (
+            type(value) is not expected or (value == "" and name in needed and name != "layout")
+        ):
             raise _bad(f"{where}.{name}", str(fields[name].type), repr(value))
     return dict(values)
 

@@ -64,6 +64,14 @@ def test_the_template_is_valid_and_holds_no_path(small_job: dict[str, Any], tmp_
     assert frames[frames.index("--set") + 1] == "strength=0.5"
 
 
+def test_who_is_in_the_plate_is_a_path_too(small_job: dict[str, Any], tmp_path: Path) -> None:
+    template, values = export(tmp_path, {**small_job, "identity": ["jane.fpid@refs/anna.fpid", "tom.fpid@auto"]})
+    assert values["InPlate1"].endswith("anna.fpid")
+    text = json.dumps(template)
+    assert "{{Param.Identity1}}@{{Param.InPlate1}}" in text
+    assert "{{Param.Identity2}}@auto" in text
+
+
 def test_a_movie_has_a_step_of_its_own(small_job: dict[str, Any], tmp_path: Path) -> None:
     template, _ = export(tmp_path, {**small_job, "output": "out/x.mov", "fps": "24", "codec": "prores_4444"})
     decode_job_template(template=template, supported_extensions=["TASK_CHUNKING"])
