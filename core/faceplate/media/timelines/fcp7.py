@@ -47,14 +47,15 @@ def prepare(text: str) -> str:
     return ElementTree.tostring(root, encoding="unicode")
 
 
-def parse(text: str) -> ElementTree.Element:
-    """An XML document.
+def parse(text: str, *, comments: bool = False) -> ElementTree.Element:
+    """An XML document; with its comments, whose `tag` is no text, where it is to be written again.
 
     Raises:
         InputError: none.
     """
+    builder = ElementTree.TreeBuilder(insert_comments=comments)
     try:
-        return ElementTree.fromstring(text)
+        return ElementTree.fromstring(text, ElementTree.XMLParser(target=builder))
     except (ElementTree.ParseError, ValueError) as error:
         raise InputError("the timeline is no readable XML", found=str(error), hint="export it again") from error
 

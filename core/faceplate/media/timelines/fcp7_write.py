@@ -20,7 +20,7 @@ _TICKS = 254_016_000_000
 
 def rewrite(document: Document, results: Sequence[tuple[Any, Result]]) -> tuple[str, list[tuple[Any, str]]]:
     """The document's text with results in place, and the clips that it cannot say, each with the reason."""
-    root = parse(read_text(document.path))
+    root = parse(read_text(document.path), comments=True)
     items = {item.get("id"): item for item in root.iter("clipitem") if item.get("id")}
     whole = {each.get("id"): each for each in root.iter("file") if each.get("id") and len(each)}
     refused: list[tuple[Any, str]] = []

@@ -16,8 +16,8 @@ from .place import Result, file_url
 
 def rewrite(document: Document, results: Sequence[tuple[Any, Result]]) -> tuple[str, list[tuple[Any, str]]]:
     """The document's text with results in place, and the clips that it cannot say, each with the reason."""
-    root = parse(read_text(document.path))
-    elements = list(root.iter())
+    root = parse(read_text(document.path), comments=True)
+    elements = [each for each in root.iter() if isinstance(each.tag, str)]
     resources = root.find("resources")
     assets = {asset.get("id"): asset for asset in root.iter("asset")}
     refused: list[tuple[Any, str]] = []

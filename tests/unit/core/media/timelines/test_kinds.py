@@ -131,7 +131,7 @@ FCP7 = """<?xml version="1.0" encoding="UTF-8"?>
 <timecode><rate><timebase>24</timebase><ntsc>FALSE</ntsc></rate><string>01:00:00:00</string><frame>86400</frame><displayformat>NDF</displayformat><reel><name>A001</name></reel></timecode>
 <media><video><samplecharacteristics><width>32</width></samplecharacteristics></video><audio><channelcount>2</channelcount></audio></media></file>
 <filter><effect><name>Opacity</name><effectid>opacity</effectid><parameter><parameterid>opacity</parameterid><value>50</value></parameter></effect></filter>
-<labels><label2>Iris</label2></labels></clipitem>
+<labels><label2>Iris</label2></labels><!-- keep --></clipitem>
 <clipitem id="c2"><name>two</name><duration>60</duration><rate><timebase>24</timebase><ntsc>FALSE</ntsc></rate>
 <start>15</start><end>25</end><in>{in2}</in><out>{out2}</out><file id="f1"/>{filter}</clipitem>
 </track></video><audio><track><clipitem id="c3"><name>sound</name><duration>60</duration>
@@ -171,6 +171,7 @@ def test_fcp7_keeps_all_but_the_media(media: Path, tmp_path: Path) -> None:
     assert one.findtext("pproTicksIn") == str(3 * 254016000000 // 24)
     assert one.findtext("filter/effect/parameter/value") == "50"
     assert one.findtext("labels/label2") == "Iris"
+    assert "<!-- keep -->" in written[1].read_text("utf-8")
     assert one.findtext("file/pathurl") == (tmp_path / "out/A001/A001.0008.exr").as_uri()
     assert one.findtext("file/timecode/string") == "01:00:00:07"
     assert one.findtext("file/timecode/reel/name") == "A001"
@@ -233,7 +234,7 @@ def test_fcp7_a_graph_over_the_whole_file_keeps_the_editors_media(media: Path, t
 
 FCPX = """<?xml version="1.0" encoding="UTF-8"?>
 <!DOCTYPE fcpxml>
-<fcpxml version="1.10"><resources>
+<fcpxml version="1.10"><!-- made by hand --><resources>
 <format id="r1" frameDuration="1001/24000s" width="32" height="32"/>
 <asset id="r2" name="N001" uid="X" start="{start}" duration="60060/24000s" hasVideo="1" hasAudio="1" format="r1">
 <media-rep kind="original-media" src="{url}"/></asset></resources>
@@ -283,6 +284,7 @@ def test_fcpx_movies_in_place_and_sequences_refused(media: Path, tmp_path: Path)
     assert one.find("media-rep").get("src") == (tmp_path / "out/N001.mov").as_uri()  # type: ignore[union-attr]
     assert one.get("duration") == f"{Fraction(44 * 1001, 24000)}s"
     assert clips["one"].findtext("note") == "hero"
+    assert "<!-- made by hand -->" in written[1].read_text("utf-8")
     assert assets["r2"].get("start") == f"{Fraction(CODE * 1001, 24000)}s"
     written, said, _ = handed_back(path, tmp_path / "exr")
     assert len(written) == 2
