@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from faceplate.bench import figures
+from faceplate.bench.movies import movie_cost
 from faceplate.bench.shot import make_shot
 from faceplate.cli.options import open_workbench
 from faceplate.deliver import write_frame
@@ -32,3 +33,13 @@ def test_bits_outside_the_matte_are_counted(identity: Path, tmp_path: Path, monk
         for module in (jobs_apply, jobs_frames):
             monkeypatch.setattr(module, "write_frame", spoil)
         assert figures.outside_bits(shot, identity, bench, tmp_path / "spoilt")["differing bits"] == 2 * spec.frames
+
+
+def test_what_a_movie_costs(identity: Path, tmp_path: Path) -> None:
+    bench = open_workbench(device="cpu", threads=1)
+    spec = DemoPlateSpec(frames=2, width=320, height=180, overscan=0)
+    with bench.nets:
+        found = movie_cost(spec, identity, bench, tmp_path, runs=1, short=1)
+    assert found["job ms of processor a frame"] > found["decode + encode ms of processor a frame"] > 0
+    assert 0 < found["decode + encode / job"] < 1
+    assert len(list(tmp_path.glob("job0-*/out.mov"))) == 2

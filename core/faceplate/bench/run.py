@@ -9,10 +9,12 @@ from ..demo.plate import DemoPlateSpec
 from ..jobs.identity import make_demo_identity
 from ..jobs.spec import Workbench
 from .figures import Figures, frame_cost, outside_bits, soak, steadiness, throughput
+from .movies import movie_cost
 from .shot import make_shot
 
 _COST_RUNS = 9
 _THROUGHPUT_RUNS = 2
+_MOVIE_RUNS = 2
 
 
 def run_bench(bench: Workbench, folder: Path, *, soak_frames: int) -> Iterator[tuple[str, Figures]]:
@@ -43,6 +45,9 @@ def run_bench(bench: Workbench, folder: Path, *, soak_frames: int) -> Iterator[t
     longer = make_shot(DemoPlateSpec(frames=48), folder / "longer", bench)
     title = f"throughput, 48 frames at 1080p, {bench.threads} threads"
     yield title, throughput(longer, made.path, bench, folder, _THROUGHPUT_RUNS)
+    clip = DemoPlateSpec(frames=40, width=1920, height=1080, overscan=0, zoom=1.18, sun=False)
+    title = "a 1080p ProRes 422 HQ movie, each further frame, faces known"
+    yield title, movie_cost(clip, made.path, bench, folder / "movies", _MOVIE_RUNS)
     if soak_frames:
         small = make_shot(DemoPlateSpec(frames=12, width=640, height=360, overscan=0), folder / "small", bench)
         yield f"memory over {soak_frames} frames at 640x360", soak(soak_frames, small, made.path, bench, folder)
