@@ -52,6 +52,7 @@ class ServerConfig:
     device: str = _key("auto", "auto, cpu, cuda, cuda:N, or several of those: cuda:0,cuda:1")
     workers: int = _key(1, "worker processes on the CPU; a GPU has one", 1, 256)
     threads: int = _key(0, "frames worked on at once in each worker; 0 chooses by the machine", 0, 1024)
+    nice: int = _key(10, "how far batch work steps back for others, 0..19; 0 where nothing else runs (Linux)", 0, 19)
     shots: int = _key(8, "range and analyse jobs at work at once, one a client", 1, 256)
     roots: tuple[str, ...] = _key(("/",), "folders that jobs may read and write, links followed")
     idle_s: float = _key(0.0, "seconds without a job or message after which the server stops; 0 for never", 0, 1e9)

@@ -165,6 +165,7 @@ class Server:
         plan = CrewPlan(
             devices=config.devices,
             threads=config.threads,
+            nice=config.nice,
             shots=config.shots,
             warm_bytes=config.warm_mb << 20,
             roots=roots.folders,

@@ -91,6 +91,7 @@ class Crew:
             "do": "start",
             "device": member.asked,
             "threads": plan.threads_each,
+            "nice": plan.nice,
             "shots": plan.shots,
             "warm_bytes": plan.warm_bytes,
             "roots": [str(root) for root in plan.roots],

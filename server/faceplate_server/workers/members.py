@@ -29,6 +29,7 @@ class CrewPlan:
         roots: folders that jobs may touch.
         folder: of the frame rings.
         limits: of frame rings.
+        nice: of threads of batch frames and analyses, 0..19.
         command: starts a worker.
     """
 
@@ -39,6 +40,7 @@ class CrewPlan:
     roots: tuple[Path, ...]
     folder: Path
     limits: RingLimits
+    nice: int = 10
     command: tuple[str, ...] = COMMAND
 
     @property

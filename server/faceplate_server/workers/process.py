@@ -65,11 +65,6 @@ from .warm import WarmCache, WarmMapping, WarmNets
 
 log = logging.getLogger(__name__)
 
-_BATCH_NICE = 10
-"""A tenth of a core that others want too, by Linux' weights: at 15, a thirtieth, batches stood still for minutes beside
-renders of other programs.
-"""
-
 
 class WorkerProcess:
     """The worker's state.
@@ -107,8 +102,9 @@ class WorkerProcess:
             "look": self._do_look,
         }
         fast = ThreadPoolExecutor(bench.threads, "interactive frame")
-        slow = ThreadPoolExecutor(bench.threads, "batch frame", initializer=_step_back)
-        shots = ThreadPoolExecutor(start["shots"], "analysis", initializer=_step_back)
+        back = partial(_step_back, start["nice"])
+        slow = ThreadPoolExecutor(bench.threads, "batch frame", initializer=back)
+        shots = ThreadPoolExecutor(start["shots"], "analysis", initializer=back)
         self._lanes = {"fast": fast, "slow": slow, "shots": shots}
 
     def warm_up(self) -> None:
@@ -274,12 +270,12 @@ class WorkerProcess:
             return found
 
 
-def _step_back() -> None:
+def _step_back(nice: int) -> None:
     """Let interactive frames, and the artist's other programs, have the cores first. On Linux a thread has a priority
     of its own, and the threads that it starts inherit it; elsewhere that would be the whole process's.
     """
     if sys.platform == "linux":
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _BATCH_NICE)
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), nice)
 
 
 class _ToServer(logging.Handler):

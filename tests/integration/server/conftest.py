@@ -18,6 +18,7 @@ import pytest
 from faceplate_client import Client, Place, Ring, find
 from faceplate_client.errors import ClientError
 from tests.integration.conftest import cli, identity, small, small_plate  # noqa: F401 - fixtures
+from tests.support.warm_python import WarmProcess, warm_faceplate
 
 READY_S = 60.0
 
@@ -26,7 +27,7 @@ READY_S = 60.0
 class Running:
     """A server in a process of its own."""
 
-    process: subprocess.Popen[bytes]
+    process: subprocess.Popen[bytes] | WarmProcess
     place: Place
 
     def client(self, name: str = "test") -> Client:
@@ -47,12 +48,15 @@ class Running:
         return (self.place.folder / "log").read_text("utf-8")
 
 
-def start_server(folder: Path, *words: str, config: str = "") -> Running:
-    """Start `faceplate serve` without waiting for it."""
+def start_server(folder: Path, *words: str, config: str = "", warm: bool = False) -> Running:
+    """Start `faceplate serve` without waiting for it; `warm` from a process that has it imported."""
     folder.mkdir(mode=0o700, exist_ok=True)
     file = folder / "server.toml"
-    file.write_text(f'log_file = "{folder / "log"}"\ndevice = "cpu"\n' + config, "utf-8")
-    command = [sys.executable, "-m", "faceplate", "serve", "--folder", str(folder), "--config", str(file), *words]
+    file.write_text(f'log_file = "{folder / "log"}"\ndevice = "cpu"\nnice = 0\n' + config, "utf-8")
+    serve = ["serve", "--folder", str(folder), "--config", str(file), *words]
+    if warm and sys.platform == "linux":
+        return Running(warm_faceplate(serve), Place(folder))
+    command = [sys.executable, "-m", "faceplate", *serve]
     return Running(subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL), Place(folder))
 
 
@@ -74,7 +78,7 @@ def wait_ready(server: Running) -> Running:
 def running(*words: str, config: str = "") -> Iterator[Running]:
     """A ready server, in a short folder since socket paths are short; killed at the end if it still lives."""
     with tempfile.TemporaryDirectory(prefix="fp-") as folder:
-        server = start_server(Path(folder) / "s", *words, config=config)
+        server = start_server(Path(folder) / "s", *words, config=config, warm=True)
         try:
             yield wait_ready(server)
         finally:

@@ -61,14 +61,14 @@ class Team:
         keys = self.client_keys(name, allowed=allowed, roots=roots)
         text = f'upstream = "{address or self.address}"\nkeys = "{keys.folder}"\n'
         text += f'upstream_key = "{key or self.keys.own().public.hex()}"\n{config}'
-        server = start_server(self.base / f"l-{name}", config=text)
+        server = start_server(self.base / f"l-{name}", config=text, warm=True)
         self.started.append(server)
         return wait_ready(server) if wait else server
 
     def start(self) -> None:
         """Start the team server, anew after a kill."""
         text = f'listen = "{self.address}"\nkeys = "{self.keys.folder}"\nspool = "{self.spool}"\n'
-        self.server = start_server(self.base / "t", config=text)
+        self.server = start_server(self.base / "t", config=text, warm=True)
         self.started.append(self.server)
 
 

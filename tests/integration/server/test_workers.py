@@ -44,7 +44,7 @@ class Shop:
         self.folder = folder
         self.rings = RingTable(folder, limits)
         roots = Roots([Path("/")])
-        plan = CrewPlan(("cpu",) * workers, threads, 2, warm_bytes, roots.folders, folder, limits, command)
+        plan = CrewPlan(("cpu",) * workers, threads, 2, warm_bytes, roots.folders, folder, limits, 0, command)
         self.crew = Crew(plan)
         self.said: Queue[tuple[Job, Any]] = Queue()
         self.ledger = folder / "ledger.jsonl"
