@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -207,7 +208,8 @@ def _wrong(name: str, value: Any, expected: str) -> SettingError:
 def parse_assignment(text: str) -> Assignment:
     """`FILE.fpid`, `FILE.fpid@TRACK`, `FILE.fpid@main`, `FILE.fpid@all`, `FILE.fpid@auto` or
     `FILE.fpid@OTHER.fpid`."""
-    file, mark, track = text.rpartition("@")
+    parts = re.fullmatch(r"(.+?\.fpid)(@)(.+)", text, re.IGNORECASE)
+    file, mark, track = parts.groups() if parts else text.rpartition("@")
     if not mark or os.path.exists(text):
         return Assignment(Path(text))
     if track == "main":

@@ -18,6 +18,8 @@ from faceplate.job import Assignment, HoldOut
         ("a/jane.fpid@3", Assignment(Path("a/jane.fpid"), 3)),
         ("jane.fpid@all", Assignment(Path("jane.fpid"), "all")),
         ("jane@home/j.fpid@main", Assignment(Path("jane@home/j.fpid"), "main")),
+        ("jane.fpid@auto", Assignment(Path("jane.fpid"), "auto")),
+        ("a/jane.fpid@refs@1/anna.fpid", Assignment(Path("a/jane.fpid"), "auto", Path("refs@1/anna.fpid"))),
     ],
 )
 def test_assignment(text: str, expected: Assignment) -> None:

@@ -17,7 +17,7 @@ LATER_SMALL = made_track(4, range(12, 14), x=600, width=60, label="extra")
 TRACKS = (BIG, SMALL, AFTER_CUT, LATER_SMALL)
 
 
-def give(name: str, track: int | Literal["main", "all"] = "main") -> Assignment:
+def give(name: str, track: int | Literal["main", "all", "auto"] = "main") -> Assignment:
     return Assignment(Path(f"{name}.fpid"), track)
 
 
@@ -57,3 +57,14 @@ def test_two_identities_on_one_track_are_refused(track: int | Literal["main", "a
     with pytest.raises(SettingError, match="two identities") as caught:
         resolve_assignments(TRACKS, [give("jane", track), give("joe", track)])
     assert "jane.fpid and joe.fpid" in str(caught.value)
+
+
+def test_whom_the_recogniser_found_goes_before_main_and_after_named_tracks() -> None:
+    wanted = [give("jane", "auto"), give("joe", 1), give("extra")]
+    assert resolve_assignments(TRACKS, wanted, {1: 0, 2: 0, 99: 0}) == {1: 1, 2: 0, 3: 2}
+    assert resolve_assignments(TRACKS, wanted[:1], {}) == {}
+
+
+def test_one_frame_cannot_be_recognised() -> None:
+    with pytest.raises(SettingError, match="looks at the whole shot"):
+        resolve_assignments(TRACKS, [give("jane", "auto")])
