@@ -47,6 +47,7 @@ def test_a_users_swapper_through_a_whole_job(
     used = {model["id"]: model for model in report["models"]}
     assert used["blendswap_256"]["commercial"] is False
     assert len(used["blendswap_256"]["sha256"]) == 64
+    assert any("crops for the net" in text for text in report["notes"])
     # a part of the shot alone has the same bytes: what is settled is settled for the shot
     assert cli(*words, "-o", tmp_path / "b" / "out.####.exr", "--frames", "1003").code == 0
     whole = outputs(tmp_path / "a")

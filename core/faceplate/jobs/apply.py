@@ -46,7 +46,7 @@ from .movie_plan import MoviePlan, plan_movie
 from .output import check_range, make_folder, output_paths, prepare_output, sweep
 from .patches import PATCHES_FOLDER, write_patch
 from .people import Person, check_people, identity_lines, read_people, read_references, unchecked
-from .plan import make_plan
+from .plan import make_plan, settled_words
 from .recognise import recognise_tracks
 from .reporting import MANIFEST_FILE, THUMBS_FOLDER, write_job, write_report
 from .spec import ApplyJob, JobOutcome, Workbench, digest, job_folder, job_id
@@ -122,6 +122,7 @@ class _Run:
         self.engine = make_engine(job.engine, bench)
         self.models = (*used_models(bench.nets), *engine_models(job.engine, bench))
         self.hashes = HashCache()
+        self.settled: tuple[str, ...] = ()
 
     def purpose(self) -> str:
         """Digest of what runs that share the job folder have in common: all but the range, where frames are files."""
@@ -270,9 +271,13 @@ class _Run:
         if self.holdout is not None:
             self._look_at_holdout(self.holdout)
         pipeline = FacePipeline(self.bench.config, self.engine, torch_device(self.bench))
+        plan = make_plan(self.plate, identities, faces.tracks, pipeline, self.bench.hands)
+        self.settled = settled_words(plan)
+        for text in self.settled:
+            self.emit(note(text))
         return FrameWork(
             plate=self.plate,
-            plan=make_plan(self.plate, identities, faces.tracks, pipeline, self.bench.hands),
+            plan=plan,
             pipeline=pipeline,
             delivery=Delivery(
                 self.job.layers, self._attributes(people), tuple(p.identity.name for p in people.values())
@@ -357,6 +362,7 @@ class _Run:
             notes=(
                 *replaced_layers(self.plate, Path(self.job.output).suffix, self.job.layers),
                 *summary(faces),
+                *self.settled,
                 *(self.movie.notes if self.movie else ()),
             ),
         )

@@ -153,6 +153,17 @@ def solve_frames(plate: Plate, track: Track) -> list[int]:
     return exposure_frames(plate, track)[::_SOLVE_EVERY]
 
 
+def settled_words(plan: ShotPlan) -> tuple[str, ...]:
+    """What the engine settled for each track, for the artist and the report."""
+    return tuple(
+        f"track {face.track.id}: {face.solve.boost} x {face.solve.boost} crops for the net, colour "
+        + " ".join(f"{name} x {gain:.3f}" for name, gain in zip("RGB", face.solve.gain, strict=True))
+        + f", settled over {face.solve.looks} frames"
+        for face in plan.planned
+        if face.solve is not None
+    )
+
+
 def make_plan(
     plate: Plate,
     chosen: Mapping[int, Identity],
