@@ -131,7 +131,7 @@ def test_cancelled_no_process_is_left_and_frames_are_kept(farm: Farm, cli: Cli, 
     session = farm.session(farm.export(cli, job, chunk=40), "--step", "Frames", "--no-run-dependencies")
     assert session.stdout is not None
     for line in session.stdout:
-        if "openjd_progress: 3" in line:  # analysed, the first frames are at work
+        if re.search(r"openjd_progress: (3[1-9]|[4-8]\d)\.", line):  # analysed, and a frame is done
             session.send_signal(signal.SIGINT)
             break
     assert len(farm.processes()) >= 3, "session, server, worker, task"
