@@ -26,6 +26,7 @@ from faceplate_client.outcome import Analysis, BatchOutcome
 from faceplate_client.task import Session, Task, run
 
 from . import graph, host, knobs, work
+from .api import Node
 from .host import NukeHost
 from .servers import load_settings
 
@@ -259,14 +260,11 @@ def install() -> None:
         ("Nuke", "Render/Faceplate/Process All Groups", process_all),
         ("Nuke", "Render/Faceplate/Check Server", lambda: press("check", "")),
     )
-    host.add_menus(entries)
-    host.add_label(label)
-    host.on_close(close)
+    host.install(entries, label, close)
 
 
-def label() -> str | None:
+def label(node: Node) -> str | None:
     """A group's label with its state as it is now; None for nodes that are not ours. Reads, and changes nothing."""
-    node = host.labelled()
     if not knobs.is_ours(node):
         return None
     at_work = RUNNING.task is not None and RUNNING.group == node.fullName()

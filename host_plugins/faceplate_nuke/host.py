@@ -104,13 +104,10 @@ class NukeHost:
         """
         return knobs.recipe_of(self._group(clip_id), frames)
 
-    def handles(self, clip_id: str) -> int:
-        """Frames more at either end."""
-        return knobs.number(self._group(clip_id), knobs.HANDLES)
-
-    def renders_input(self, clip_id: str) -> bool:
-        """Whether the artist wants the input rendered by Nuke in any case."""
-        return bool(self._group(clip_id)[knobs.RENDER_INPUT].value())
+    def handles(self, clip_id: str) -> tuple[int, bool]:
+        """Frames more at either end, and whether the input is to be rendered by Nuke in any case."""
+        group = self._group(clip_id)
+        return knobs.number(group, knobs.HANDLES), bool(group[knobs.RENDER_INPUT].value())
 
     def results(self, job: str | None = None) -> tuple[Placed, ...]:
         """Groups that read a result, by view."""
@@ -357,11 +354,6 @@ def later(call: Callable[[], Any]) -> None:
     nuke.executeInMainThread(call)
 
 
-def on_close(call: Callable[[], Any]) -> None:
-    """Before a script is closed or Nuke ends."""
-    nuke.addOnScriptClose(call)
-
-
 def open_script(path: Path) -> None:
     """Open a script in a terminal.
 
@@ -414,20 +406,17 @@ def add_group() -> str:
         nuke.Undo.end()
 
 
-def add_menus(entries: Sequence[tuple[str, str, Callable[[], Any]]]) -> None:
-    """Entries of menus: (menu, path, call); "Nodes" entries come up with Tab."""
+def install(
+    entries: Sequence[tuple[str, str, Callable[[], Any]]],
+    label: Callable[[Node], str | None],
+    closed: Callable[[], Any],
+) -> None:
+    """Menus (menu, path, call), of which "Nodes" come up with Tab; a label for groups, None from it leaves one to the
+    others; and what is done before a script is closed or Nuke ends."""
     for menu, path, call in entries:
         nuke.menu(menu).addCommand(path, call)
-
-
-def add_label(label: Callable[[], str | None]) -> None:
-    """Have groups labelled by a function; None from it leaves a node to the others."""
-    nuke.addAutolabel(label, nodeClass="Group")
-
-
-def labelled() -> Node:
-    """The node that a label is wanted for."""
-    return cast(Node, nuke.thisNode())
+    nuke.addAutolabel(lambda: label(cast(Node, nuke.thisNode())), nodeClass="Group")
+    nuke.addOnScriptClose(closed)
 
 
 def _failed(record: str) -> int:

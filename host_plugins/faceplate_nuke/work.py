@@ -85,8 +85,8 @@ def find_faces(host: NukeHost, group: str) -> Callable[[Session], Analysis]:
         ClipGone, BadClip, BadFrames: the group cannot be worked on.
     """
     clip, root = host.views(group)[0], host.folder(group)
-    handles = host.handles(group)
-    if host.renders_input(group) and not clip.needs_bake:
+    handles, rendered = host.handles(group)
+    if rendered and not clip.needs_bake:
         clip = replace(clip, source="", media=None, used=clip.timeline, processed="asked for", colour_space=None)
     manner = Manner(folder=root, bakes=host.bakes(clip, root or host.project().folder))
     return lambda session: actions.analyse(session, clip, handles=handles, manner=manner)

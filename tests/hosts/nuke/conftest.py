@@ -29,6 +29,7 @@ from tests.contract.hosts.conftest import (  # noqa: E402, F401 - fixtures
 )
 from tests.integration.conftest import identity  # noqa: E402, F401 - a fixture
 from tests.integration.server.conftest import Running, running  # noqa: E402
+from tests.support.plates import moving_plate  # noqa: E402
 
 
 @pytest.fixture(scope="session")
@@ -54,6 +55,12 @@ def program(monkeypatch: pytest.MonkeyPatch) -> Any:
     nuke.reset()
     buttons.RUNNING.task = None
     return nuke
+
+
+@pytest.fixture(scope="session")
+def plates(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A plate with overscan and pixels that are twice as wide as high, with a time code."""
+    return moving_plate(96, 54, 4, face_width_px=24, overscan=6, pixel_aspect=2.0).write(tmp_path_factory.mktemp("p"))
 
 
 class NukeStage:
