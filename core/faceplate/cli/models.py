@@ -52,7 +52,7 @@ def _licence_facts(card: ModelCard) -> dict[str, str]:
     return {
         "licence": card.licence + until,
         "of": card.authors,
-        "training data": f"{card.training_data} {card.training_licence}".strip(),
+        "training data": "; ".join(filter(None, (card.training_data.rstrip("."), card.training_licence))),
         "commercial use": _ALLOWED[card.commercial],
     }
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..errors import ConsentError
 from ..provenance.consent import check_consent
+from .embed import spaces
 from .file import IdentityFile
 
 
@@ -44,7 +45,7 @@ def describe_identity(file: IdentityFile, *, on: datetime.date, project: str | N
         f"texture   {side} x {side}, {texture.detail_px:.0f} px across the face, {known:.0%} of the square known"
     )
     if identity.embeddings:
-        lines.append(f"embedded  {', '.join(sorted(identity.embeddings))}")
+        lines.append(f"embedded  {', '.join(spaces(identity))}")
     lines.append(f"photos    {len(file.photos)}")
     for photo in file.photos:
         width, height = photo.size
