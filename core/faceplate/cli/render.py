@@ -43,7 +43,10 @@ def render(
     faces_only: Annotated[
         bool, typer.Option("--faces-only", help="Find the faces, write people file and contact sheet, and stop.")
     ] = False,
-    engine: Annotated[str, typer.Option(help="What replaces the face.")] = "mesh",
+    engine: Annotated[str, typer.Option(help="What replaces the face: mesh, or a swapper of yours.")] = "mesh",
+    restore: Annotated[str | None, typer.Option(help="Restorer that follows it.")] = None,
+    matte: Annotated[list[str] | None, typer.Option(help="Net that says where the face is; repeatable.")] = None,
+    edit: Annotated[list[str] | None, typer.Option(help="ID or ID:KEY=VALUE of an editor; repeatable.")] = None,
     input_space: options.InputSpace = None,
     layers: Annotated[str | None, typer.Option(help="default, all, or a list; see the README.")] = None,
     set_: Annotated[list[str] | None, typer.Option("--set", help="KEY=VALUE or KEY=FRAME:VALUE,FRAME:VALUE.")] = None,
@@ -55,6 +58,7 @@ def render(
     alpha: Annotated[str, typer.Option(help="Of movies of the element: straight or premultiplied.")] = "straight",
     output_space: Annotated[str | None, typer.Option(help="Of movies made of pictures. Default: BT.709.")] = None,
     device: options.Device = "auto",
+    precision: options.Precision = "float32",
     threads: options.Threads = 0,
     json: options.Json = False,
 ) -> int:
@@ -68,6 +72,9 @@ def render(
         output=str(output),
         identity=(),
         engine=engine,
+        restore=restore,
+        matte=tuple(matte or ()),
+        edit=tuple(edit or ()),
         input_space=input_space,
         layers=layers or ("element" if element else None),
         set=tuple(set_ or ()),
@@ -104,7 +111,7 @@ def render(
     from ..jobs.timeline.run import run_render
 
     token = CancelToken()
-    bench = options.open_workbench(device=device, threads=threads, commercial=commercial)
+    bench = options.open_workbench(device=device, threads=threads, commercial=commercial, precision=precision)
     with bench.nets, cancel_on_signals(token), reporter(as_json=json) as emit:
         return run_render(job, bench, emit, token, faces_only=faces_only).exit_code
 
