@@ -26,14 +26,13 @@ from faceplate_resolve.__main__ import main
 from faceplate_resolve.commands import CANCELLED, FAILED, Commands, menu
 from faceplate_resolve.settings import Settings, load, save, settings_file
 from faceplate_resolve.talk import Console
-from tests.contract.hosts.conftest import PLATE, original  # noqa: F401 - a fixture
+from tests.contract.hosts.conftest import PLATE
 from tests.hosts.resolve.fake.application import UNMANAGED, Fusion, Resolve
 from tests.hosts.resolve.fake.ui import Bmd, Dispatcher, UIManager, Window
 from tests.hosts.resolve.fake.world import World
 from tests.hosts.resolve.shots import shot
 from tests.hosts.resolve.stage import ResolveStage
-from tests.integration.conftest import identity  # noqa: F401 - a fixture
-from tests.integration.server.conftest import Running, server  # noqa: F401 - a fixture
+from tests.integration.server.conftest import Running
 from tests.support.movies import Clip as Movie
 from tests.support.movies import face_clip, linear_decode
 
@@ -50,14 +49,14 @@ def settings_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def one_server(server: Running, monkeypatch: pytest.MonkeyPatch) -> Running:  # noqa: F811
+def one_server(server: Running, monkeypatch: pytest.MonkeyPatch) -> Running:
     """What `Settings.servers` finds."""
     monkeypatch.setattr(Settings, "servers", lambda self, *, start: Servers(server.place))
     return server
 
 
 @pytest.fixture
-def plate(original: str, tmp_path: Path) -> str:  # noqa: F811
+def plate(original: str, tmp_path: Path) -> str:
     folder = tmp_path / "plate"
     folder.mkdir()
     for frame in MEDIA:
@@ -88,7 +87,7 @@ def run_menu(name: str, resolve: Resolve, dispatcher: Dispatcher) -> int:
 
 def test_apply_refresh_and_remove_from_the_menu(
     plate: str,
-    identity: Path,  # noqa: F811
+    identity: Path,
     one_server: Running,
     settings_path: Path,
     tmp_path: Path,
@@ -129,7 +128,7 @@ def test_apply_refresh_and_remove_from_the_menu(
 
 def test_cancel_in_the_window(
     plate: str,
-    identity: Path,  # noqa: F811
+    identity: Path,
     one_server: Running,
     settings_path: Path,
     tmp_path: Path,
@@ -166,7 +165,7 @@ def test_no_server_is_offered_and_nothing_is_touched(
     settings_path: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    identity: Path,  # noqa: F811
+    identity: Path,
 ) -> None:
     one = shot(tmp_path)
     before = one.snapshot()
@@ -387,7 +386,7 @@ def test_a_resolve_that_is_started(tmp_path: Path, settings_path: Path, monkeypa
 
 def test_a_batch_of_every_timeline_from_outside(
     plate: str,
-    identity: Path,  # noqa: F811
+    identity: Path,
     one_server: Running,
     settings_path: Path,
     tmp_path: Path,
@@ -430,7 +429,7 @@ def test_a_batch_without_identity_or_server(
     settings_path: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    identity: Path,  # noqa: F811
+    identity: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     one = shot(tmp_path)
@@ -453,7 +452,7 @@ def test_a_batch_without_identity_or_server(
 
 
 def test_an_unmanaged_project_gets_a_movie_for_a_movie(
-    identity: Path,  # noqa: F811
+    identity: Path,
     one_server: Running,
     settings_path: Path,
     tmp_path: Path,

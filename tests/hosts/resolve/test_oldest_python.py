@@ -9,10 +9,8 @@ from pathlib import Path
 import pytest
 
 from faceplate_install.archive import plugin_files
-from tests.contract.hosts.conftest import PLATE, original  # noqa: F401 - a fixture
-from tests.hosts.resolve.test_contract import reference  # noqa: F401 - a fixture
-from tests.integration.conftest import identity  # noqa: F401 - a fixture
-from tests.integration.server.conftest import Running, server  # noqa: F401 - a fixture
+from tests.contract.hosts.conftest import PLATE
+from tests.integration.server.conftest import Running
 from tests.support.pythons import find_python
 
 ROOT = Path(__file__).parents[3]
@@ -30,11 +28,11 @@ def oldest() -> str:
 
 def test_the_contract(
     oldest: str,
-    server: Running,  # noqa: F811
+    server: Running,
     tmp_path: Path,
-    original: str,  # noqa: F811
-    reference: str,  # noqa: F811
-    identity: Path,  # noqa: F811
+    original: str,
+    reference: str,
+    identity: Path,
 ) -> None:
     request = tmp_path / "request.json"
     facts = {
