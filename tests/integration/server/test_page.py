@@ -228,15 +228,23 @@ def test_a_browser_shows_a_gpu_that_is_held_back(tmp_path: Path) -> None:
     assert "bfloat16 (rms error 0.4 %), cuda:0" in shown.stdout
 
 
-def test_a_browser_says_when_the_server_is_gone(tmp_path: Path) -> None:
+def test_nothing_is_left_of_it_after_the_end_and_a_browser_says_so(tmp_path: Path) -> None:
     with running() as server:
         page, base = fetch(read_url(server.place))[1], read_url(server.place)
-        files = {name: fetch(base + name)[1] for name in ("page.css", "page.js", "icon.svg")}
-    for name, text in {"index.html": page, **files}.items():
+        shown = {name: fetch(base + name)[1] for name in ("page.css", "page.js", "icon.svg")}
+        files = page_file(server.place), token_file(server.place)
+        assert all(file.exists() for file in files)
+        with server.client() as client:
+            client.stop()
+        assert server.process.wait(60) == 0
+        assert not any(file.exists() for file in files)
+        with pytest.raises(ClientError):
+            server.client()
+    for name, text in {"index.html": page, **shown}.items():
         (tmp_path / name).write_text(text, "utf-8")
-    shown = browse((tmp_path / "index.html").as_uri(), tmp_path, "--dump-dom", "--virtual-time-budget=2500")
-    assert 'class="pill gone"' in shown.stdout
-    assert re.search(r'<p id="lost" role="alert">', shown.stdout)
+    seen = browse((tmp_path / "index.html").as_uri(), tmp_path, "--dump-dom", "--virtual-time-budget=2500")
+    assert 'class="pill gone"' in seen.stdout
+    assert re.search(r'<p id="lost" role="alert">', seen.stdout)
 
 
 def test_status_prints_the_address(cli: Cli, server: Running) -> None:
@@ -269,15 +277,3 @@ def test_without_a_page_and_with_a_port_of_its_own(cli: Cli, server: Running, tm
     for values, found in (({"page": 1}, "true or false"), ({"page_port": 70_000}, "0..65535")):
         with pytest.raises(SettingError, match=re.escape(found)):
             read_config(None, **values)
-
-
-def test_nothing_is_left_of_it_after_the_end() -> None:
-    with running() as server:
-        files = page_file(server.place), token_file(server.place)
-        assert all(file.exists() for file in files)
-        with server.client() as client:
-            client.stop()
-        assert server.process.wait(60) == 0
-        assert not any(file.exists() for file in files)
-        with pytest.raises(ClientError):
-            server.client()

@@ -9,12 +9,14 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 import zmq
 
+from faceplate.cli.main import main as faceplate
 from faceplate_client import FrameHeader, Ring, wire
 from faceplate_client.errors import ClientError, ServerError
 from tests.contract.wire.samples import SAMPLES
@@ -53,23 +55,45 @@ def test_another_user_gets_nothing(server: Running) -> None:
         assert path.stat().st_mode & 0o777 == 0o600
 
 
-def test_tcp_needs_the_token() -> None:
-    with running(config='transport = "tcp"\n') as server:
-        with server.client() as client:
-            assert client.ping().ready
-            assert client.status().clients == 1
-        context = zmq.Context()
-        stranger = context.socket(zmq.DEALER)
-        stranger.linger = 0
-        stranger.connect(server.address)
-        for message in (wire.Ping("1"), wire.Hello(1, 1, "thief", "1"), wire.Hello(1, 1, "thief", "1", "x" * 43)):
-            stranger.send(wire.encode(message))
-            assert stranger.poll(5000)
-            answer = wire.decode(stranger.recv())
-            assert isinstance(answer, wire.Error)
-            assert answer.code == "unauthorised"
-        stranger.close()
-        context.term()
+@dataclass
+class Strict:
+    """A server that takes little, and where it may work."""
+
+    server: Running
+    plate: str
+    out: Path
+
+    @property
+    def roots(self) -> list[str]:
+        return [str(Path(self.plate).parent), str(self.out)]
+
+
+@pytest.fixture(scope="module")
+def strict(small_plate: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Strict]:
+    out = tmp_path_factory.mktemp("strict") / "out"
+    out.mkdir()
+    limits = "max_clients = 2\nmax_slots = 2\nmax_frame_mb = 1\nmax_rings = 1\n"
+    roots = f"roots = {[str(Path(small_plate).parent), str(out)]!r}\n"
+    with running(config='transport = "tcp"\n' + limits + roots) as server:
+        yield Strict(server, small_plate, out)
+
+
+def test_tcp_needs_the_token(strict: Strict) -> None:
+    with strict.server.client() as client:
+        assert client.ping().ready
+        assert client.status().clients == 1
+    context = zmq.Context()
+    stranger = context.socket(zmq.DEALER)
+    stranger.linger = 0
+    stranger.connect(strict.server.address)
+    for message in (wire.Ping("1"), wire.Hello(1, 1, "thief", "1"), wire.Hello(1, 1, "thief", "1", "x" * 43)):
+        stranger.send(wire.encode(message))
+        assert stranger.poll(5000)
+        answer = wire.decode(stranger.recv())
+        assert isinstance(answer, wire.Error)
+        assert answer.code == "unauthorised"
+    stranger.close()
+    context.term()
 
 
 def mutants(count: int) -> list[bytes]:
@@ -163,14 +187,13 @@ def test_an_oversized_message_is_refused(server: Running) -> None:
     context.term()
 
 
-def test_paths_outside_the_roots_are_refused(small_plate: str, identity: Path, tmp_path: Path) -> None:
-    plate, output = str(small_plate), str(tmp_path / "o.####.exr")
-    roots = [str(Path(small_plate).parent), str(tmp_path / "out")]
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "hole").symlink_to("/")
-    inside = str(tmp_path / "out" / "o.####.exr")
+def test_paths_outside_the_roots_are_refused(strict: Strict, identity: Path, tmp_path: Path) -> None:
+    plate, output, out, roots = strict.plate, str(tmp_path / "o.####.exr"), strict.out, strict.roots
+    (out / "hole").symlink_to("/")
+    inside = str(out / "o.####.exr")
     person = (wire.Assignment(str(identity)),)
-    with running(config=f"roots = {roots!r}\n") as server, server.client() as client:
+    server = strict.server
+    with server.client() as client:
         assert client.welcome.roots == tuple(os.path.realpath(root) for root in roots)
         ring = server.ring(1, HEADER.nbytes)
         jobs: list[Callable[[], str]] = [
@@ -178,7 +201,7 @@ def test_paths_outside_the_roots_are_refused(small_plate: str, identity: Path, t
             lambda: client.submit_range(plate=plate, output=inside, frames=None, assignments=person),
             lambda: client.submit_range(plate="/etc/x.####.exr", output=inside, frames=None, assignments=()),
             lambda: client.submit_range(
-                plate=plate, output=str(tmp_path / "out/hole/tmp/o.####.exr"), frames=None, assignments=()
+                plate=plate, output=str(out / "hole/tmp/o.####.exr"), frames=None, assignments=()
             ),
             lambda: client.analyse(plate=plate, sidecar="/tmp/x.faces.json"),
             lambda: client.analyse(plate=f"{roots[1]}/../../x.####.exr"),
@@ -202,31 +225,32 @@ def test_paths_outside_the_roots_are_refused(small_plate: str, identity: Path, t
             with pytest.raises(ServerError) as caught:
                 client.result(submit(), 30)
             assert caught.value.code == "forbidden_path"
-        assert list((tmp_path / "out").iterdir()) == [tmp_path / "out" / "hole"]
+        assert list(out.iterdir()) == [out / "hole"]
         assert list(tmp_path.glob("*.exr")) == []
+        client.release(ring)
         ring.close()
 
 
-def test_limits(tmp_path: Path) -> None:
-    with running(config="max_clients = 2\nmax_slots = 2\nmax_frame_mb = 1\nmax_rings = 1\n") as server:
-        with server.client() as client, server.client():
+def test_limits(strict: Strict) -> None:
+    server = strict.server
+    with server.client() as client, server.client():
+        with pytest.raises(ServerError) as caught:
+            server.client()
+        assert caught.value.code == "limit"
+        for slots, room in ((3, 1 << 16), (1, 2 << 20)):
+            with server.ring(slots, room) as ring, pytest.raises(ServerError) as caught:
+                client.result(client.submit_frame(**null_frame(ring)), 10)  # type: ignore[arg-type]
+            assert caught.value.code in ("limit", "ring")
+        with server.ring(1, HEADER.nbytes) as one, server.ring(1, HEADER.nbytes) as two:
+            assert client.result(client.submit_frame(**null_frame(one)), 10)  # type: ignore[arg-type]
             with pytest.raises(ServerError) as caught:
-                server.client()
+                client.result(client.submit_frame(**null_frame(two)), 10)  # type: ignore[arg-type]
             assert caught.value.code == "limit"
-            for slots, room in ((3, 1 << 16), (1, 2 << 20)):
-                with server.ring(slots, room) as ring, pytest.raises(ServerError) as caught:
-                    client.result(client.submit_frame(**null_frame(ring)), 10)  # type: ignore[arg-type]
-                assert caught.value.code in ("limit", "ring")
-            with server.ring(1, HEADER.nbytes) as one, server.ring(1, HEADER.nbytes) as two:
-                assert client.result(client.submit_frame(**null_frame(one)), 10)  # type: ignore[arg-type]
-                with pytest.raises(ServerError) as caught:
-                    client.result(client.submit_frame(**null_frame(two)), 10)  # type: ignore[arg-type]
-                assert caught.value.code == "limit"
-                client.release(one)
-                two.reclaim(0)
-                assert client.result(client.submit_frame(**null_frame(two)), 10)  # type: ignore[arg-type]
-        with server.client() as client:  # places of clients that said goodbye are free again
-            assert client.ping()
+            client.release(one)
+            two.reclaim(0)
+            assert client.result(client.submit_frame(**null_frame(two)), 10)  # type: ignore[arg-type]
+    with server.client() as client:  # places of clients that said goodbye are free again
+        assert client.ping()
 
 
 def test_a_client_killed_with_its_slot_in_use(server: Running, identity: Path, until: Callable[..., None]) -> None:
@@ -275,10 +299,14 @@ def test_a_silent_client_stalls_nobody(server: Running, small_plate: str) -> Non
     context.term()
 
 
-def long_plate(cli: Cli, folder: Path) -> str:
-    """Thirty frames whose faces are known already, so that a job begins with its first frame."""
-    plate = moving_plate(480, 300, 30, face_width_px=120).write(folder / "plate")
-    assert cli("analyse", plate, "--device", "cpu").code == 0
+LONG = 24
+
+
+@pytest.fixture(scope="module")
+def long_plate(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Frames whose faces are known already, so that a job begins with its first frame."""
+    plate = moving_plate(480, 300, LONG, face_width_px=120).write(tmp_path_factory.mktemp("long"))
+    assert faceplate(["analyse", plate, "--device", "cpu"]) == 0
     return plate
 
 
@@ -288,9 +316,9 @@ def finished(folder: Path) -> int:
 
 
 def test_the_server_killed_in_mid_job_and_the_job_resumed(
-    cli: Cli, identity: Path, tmp_path: Path, until: Callable[..., None]
+    cli: Cli, long_plate: str, identity: Path, tmp_path: Path, until: Callable[..., None]
 ) -> None:
-    plate = long_plate(cli, tmp_path)
+    plate = long_plate
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     assert cli("apply", plate, "--identity", identity, "-o", whole / "o.####.exr", "--device", "cpu").code == 0
     words = ["apply", plate, "--identity", identity, "-o", parts / "o.####.exr", "--device", "cpu", "--json"]
@@ -312,7 +340,7 @@ def test_the_server_killed_in_mid_job_and_the_job_resumed(
         out, _ = job.communicate(timeout=20)
         assert job.returncode == 3
         assert b"is gone" in out
-        assert 3 < finished(parts) < 30
+        assert 3 < finished(parts) < LONG
         again = wait_ready(start_server(server.place.folder))  # over the dead one's socket and connection file
         try:
             assert cli(*words, "--server", again.address).code == 0
@@ -323,14 +351,13 @@ def test_the_server_killed_in_mid_job_and_the_job_resumed(
 
 
 def test_sigterm_finishes_the_current_frames(
-    cli: Cli, identity: Path, tmp_path: Path, until: Callable[..., None]
+    long_plate: str, identity: Path, tmp_path: Path, until: Callable[..., None]
 ) -> None:
-    plate = long_plate(cli, tmp_path)
     with running() as server:
         job = start(
             [
                 "apply",
-                plate,
+                long_plate,
                 "--identity",
                 identity,
                 "-o",
@@ -350,5 +377,5 @@ def test_sigterm_finishes_the_current_frames(
         assert not server.place.file.exists()
         assert not server.place.socket.exists()
         assert leftovers(tmp_path) == []
-        assert 2 < len(outputs(tmp_path)) < 30
+        assert 2 < len(outputs(tmp_path)) < LONG
         assert "stopped" in server.log().splitlines()[-1]
