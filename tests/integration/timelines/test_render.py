@@ -229,6 +229,15 @@ def test_what_is_wrong_with_the_whole_is_said_before_a_picture_is_read(
     assert ran.code == 0
 
 
+def test_what_is_wrong_with_every_source_stops_the_run(
+    cli: Cli, identity: Path, once: Path, cut: Cut, tmp_path: Path
+) -> None:
+    shutil.copytree(once, tmp_path / "out")
+    ran = cli("render", cut.path, "-o", tmp_path / "out", "--identity", identity, "--restore", "nobody", "--json")
+    assert ran.code in (2, 3)
+    assert "nobody" in ran.event("error")["message"]
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

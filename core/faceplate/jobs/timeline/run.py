@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ...errors import Cancelled, FaceplateError, InputError, OutputError
+from ...errors import Cancelled, FaceplateError, IdentityError, InputError, OutputError, SettingError
 from ...identity.file import read_identity
 from ...media.atomic import check_writable
 from ...media.timelines.files import Document
@@ -117,6 +117,8 @@ class _Counted:
 
     def add(self, frames: int) -> None:
         """So many frames more are done."""
+        if not frames:
+            return
         self.done += frames
         self._emit(progress("render", min(self.done, self._total), self._total))
 
@@ -282,6 +284,6 @@ def _quiet(emit: Emit, shot: str) -> Emit:
 
 
 def _stop_for_all(error: FaceplateError) -> None:
-    """What is wrong with the output is wrong with every further source."""
-    if isinstance(error, OutputError):
+    """What is wrong with the output, the settings or a person is wrong with every further source."""
+    if isinstance(error, OutputError | SettingError | IdentityError):
         raise error
