@@ -144,7 +144,7 @@ FIELDS: Mapping[str, dataclasses.Field[Any]] = {spec.name: spec for spec in data
 def read_words(document: Mapping[str, Any]) -> ApplyWords:
     """A job from a table of TOML or an object of JSON. Names are those of the options, with dashes or underscores.
 
-    `identity` and `set` take a text or a list; `set` also a table of values, or of frames and values.
+    `identity`, `set`, `matte` and `edit` take a text or a list; `set` also a table of values, or of frames and values.
 
     Raises:
         SettingError: an unknown name, a value of the wrong kind, or plate, output or identity is lacking.
@@ -175,7 +175,7 @@ def _value(name: str, value: Any) -> Any:
         if not isinstance(value, bool):
             raise _wrong(name, value, "true or false")
         return value
-    if name in ("identity", "set"):
+    if name == "identity" or default == ():
         return _texts(name, value)
     if isinstance(value, int | float) and not isinstance(value, bool) and name in ("fps", "frames"):
         return str(value)

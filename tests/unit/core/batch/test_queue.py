@@ -22,19 +22,20 @@ from faceplate.jobs.words import FIELDS, ApplyWords, read_words
 _TEXT = st.text(st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="\0"), min_size=1, max_size=30)
 _WORD = _TEXT.filter(lambda text: not text.startswith("-"))
 _MAYBE = st.none() | _WORD
+_SEVERAL = st.lists(_WORD, max_size=3).map(tuple)
+
+
+def _of(name: str) -> st.SearchStrategy[Any]:
+    default = FIELDS[name].default
+    if isinstance(default, bool):
+        return st.booleans()
+    return _SEVERAL if default == () else _MAYBE if default is None else _WORD
+
+
 WORDS = st.builds(
     ApplyWords,
-    plate=_WORD,
-    output=_WORD,
     identity=st.lists(_WORD, min_size=1, max_size=3).map(tuple),
-    set=st.lists(_WORD, max_size=3).map(tuple),
-    commercial=st.booleans(),
-    no_movie=st.booleans(),
-    **{
-        name: _MAYBE if FIELDS[name].default is None else _WORD
-        for name in FIELDS
-        if name not in ("plate", "output", "identity", "set", "commercial", "no_movie")
-    },
+    **{name: _of(name) for name in FIELDS if name != "identity"},
 )
 
 
@@ -60,8 +61,9 @@ def test_the_command_line_says_the_same(words: ApplyWords) -> None:
     command = typer.main.get_command(_app())
     context = command.make_context("apply", words.arguments())
     said = {name: value for name, value in context.params.items() if name in FIELDS or name == "set_"}
-    said["set"] = tuple(said.pop("set_") or ())
-    assert ApplyWords(**{**said, "identity": tuple(said["identity"])}) == words
+    said["set"] = said.pop("set_")
+    several = {name: tuple(said[name] or ()) for name in FIELDS if name == "identity" or FIELDS[name].default == ()}
+    assert ApplyWords(**{**said, **several}) == words
 
 
 def _app() -> typer.Typer:
