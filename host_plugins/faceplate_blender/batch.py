@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -30,12 +31,14 @@ from faceplate_client.task import Servers, Session
 from . import nodes
 from .compositor import CompositorHost, compositor_tree
 from .host import API, BlenderHost
-from .live import Effects
+from .live import Effects, sidecar_of
 from .placing import file_of
 from .render_state import EXTENSION, HALF, State, alone_in
 from .settings import recipe_of
 
 Tell = Callable[[dict[str, Any]], None]
+MIN_FRAME, MAX_FRAME = 0, 1048574
+"""What Blender renders."""
 
 
 @dataclass(frozen=True)
@@ -125,7 +128,8 @@ class Batch:
         """All scenes.
 
         Raises:
-            HostError, BadFrames: the order cannot be; nothing was done.
+            HostError, BadFrames: the order cannot be, nothing was done; or no identity is chosen for marked strips of a
+                scene, which was not rendered.
             ConnectionFailed: no server, where one is needed; nothing was rendered.
         """
         names = self._order.scenes or (bpy.context.scene.name,)
@@ -136,7 +140,8 @@ class Batch:
             raise HostError(
                 "several scenes need a folder each", found=self._order.output, hint="give a folder as output"
             )
-        from_text(self._order.frames)
+        if asked := from_text(self._order.frames):
+            _check_frames(asked)
         reports = []
         for name in names:
             reports.append(self._scene(bpy.data.scenes[name]))
@@ -160,14 +165,15 @@ class Batch:
         strips = BlenderHost(scene.name, self._order.folder, self._shown(scene.name))
         groups = CompositorHost(scene.name, self._order.folder, self._shown(scene.name))
         clips: list[Any] = []
-        try:
-            recipe = recipe_of(scene.faceplate, strips.keyed_settings()) if scene.sequence_editor else None
-        except ClientError:
-            recipe = None  # no identity is set in the scene: results have their own
         if scene.sequence_editor is not None:
+            before = strips.results()
+            marked = {clip.id for clip in strips.clips(Scope.MARKED)}
+            recipe = None
+            if marked - {one.clip_id for one in before}:  # the others have their own
+                recipe = recipe_of(scene.faceplate, strips.keyed_settings())
             clips += self._act(strips, lambda session: actions.batch(session, Scope.MARKED, recipe, _MANNER))
-            placed = strips.results()
-            if not clips and placed:
+            placed = [one for one in before if one.clip_id not in marked]
+            if placed:
                 clips += self._act(strips, lambda session: actions.refresh(session, placed, None, _MANNER))
         read = groups.results()
         if read:
@@ -199,7 +205,7 @@ class Batch:
             self._frames(scene, report)
 
     def _frames(self, scene: Any, report: SceneReport) -> None:
-        state = State.load(report.pattern, inputs(scene, report.outcome))
+        state = State.load(report.pattern, inputs(scene, report.outcome, self._order.folder))
         wanted = from_text(self._order.frames) or tuple(range(scene.frame_start, scene.frame_end + 1, scene.frame_step))
         for number, frame in enumerate(wanted, start=1):
             if self._stopped():
@@ -245,8 +251,8 @@ class Batch:
         finally:
             if os.path.exists(made):
                 os.remove(made)
-        failed = {group: frames for (name, group), frames in self._effects.failed.items() if name == scene.name}
-        return "; ".join(f"{group}: {frames[frame]}" for group, frames in failed.items() if frame in frames)
+        failed = self._effects.failed_now.items()
+        return "; ".join(f"{group}: {text}" for group, frames in failed for text in frames.values())
 
     def _pattern(self, scene: Any) -> str:
         output, name = self._order.output, safe_name(scene.name)
@@ -264,9 +270,25 @@ class Batch:
 _MANNER = Manner(lasting=False)
 
 
+def _check_frames(frames: tuple[int, ...]) -> None:
+    if frames[0] < MIN_FRAME or frames[-1] > MAX_FRAME:
+        raise BadFrames(
+            "Blender does not render such frames",
+            expected=f"{MIN_FRAME} to {MAX_FRAME}",
+            found=str(frames[0] if frames[0] < MIN_FRAME else frames[-1]),
+        )
+
+
 def settings(scene: Any) -> None:
-    """EXR, lossless, RGBA; as deep as the scene's own EXR setting, else half. Nothing that changes pixels."""
+    """EXR, lossless, RGBA; as deep as the scene's own EXR setting, else half. Nothing that changes pixels.
+
+    The files say nothing of when and how fast they were made, so that a frame rendered again has the same bytes; where
+    the scene writes that into the picture, it stays.
+    """
     render = scene.render
+    if not render.use_stamp:
+        for name in ("date", "render_time", "memory", "hostname"):
+            setattr(render, f"use_stamp_{name}", False)
     image = render.image_settings
     depth = image.color_depth if image.file_format == "OPEN_EXR" else "16"
     if API.media_type:
@@ -277,11 +299,11 @@ def settings(scene: Any) -> None:
         render.compositor_device = "CPU"
 
 
-def inputs(scene: Any, outcome: BatchOutcome | None) -> str:
+def inputs(scene: Any, outcome: BatchOutcome | None, folder: str) -> str:
     """A hash of what the frames are made from: the file, Blender, and every picture that strips and nodes show."""
     known = hashlib.sha256()
     known.update(json.dumps([bpy.app.version_string, scene.name, _stamp(bpy.data.filepath)]).encode())
-    for path in sorted(set(_media(scene))):
+    for path in sorted(set(_media(folder))):
         known.update(json.dumps([path, _stamp(path)]).encode())
     for clip in outcome.clips if outcome is not None else ():
         known.update(json.dumps([clip.clip, clip.record.id if clip.record else None, sorted(clip.failed)]).encode())
@@ -296,18 +318,47 @@ def _stamp(path: str) -> list[int]:
     return [found.st_size, found.st_mtime_ns]
 
 
-def _media(scene: Any) -> Iterator[str]:
-    def absolute(path: str) -> str:
-        return str(os.path.normpath(bpy.path.abspath(path, library=scene.library)))
-
-    if scene.sequence_editor is not None:
-        for strip, _ in API.walk(scene.sequence_editor):
-            if strip.type == "IMAGE":
-                yield from (os.path.join(absolute(strip.directory), one.filename) for one in strip.elements)
-            elif strip.type == "MOVIE":
-                yield absolute(strip.filepath)
-    for group in nodes.groups(compositor_tree(scene, API, make=False)):
-        yield absolute(group.node_tree.faceplate.identity)
+def _media(folder: str) -> Iterator[str]:
+    """Files of all scenes, since one may be a strip of another."""
+    for scene in bpy.data.scenes:
+        if scene.sequence_editor is not None:
+            for strip, _ in API.walk(scene.sequence_editor):
+                if strip.type == "IMAGE":
+                    yield from (os.path.join(_path(scene, strip.directory), one.filename) for one in strip.elements)
+                elif strip.type == "MOVIE":
+                    yield _path(scene, strip.filepath)
+        yield from _of_groups(scene, folder)
     for data in (*bpy.data.images, *bpy.data.movieclips):
-        if data.filepath:
-            yield absolute(data.filepath)
+        if data.filepath and data.source in ("SEQUENCE", "TILED"):
+            yield from _siblings(_path(data, data.filepath))
+        elif data.filepath:
+            yield _path(data, data.filepath)
+    for one in (*bpy.data.libraries, *bpy.data.fonts, *bpy.data.volumes, *bpy.data.cache_files):
+        yield _path(one, one.filepath)
+
+
+def _of_groups(scene: Any, folder: str) -> Iterator[str]:
+    host = CompositorHost(scene.name, folder)
+    for group in nodes.groups(compositor_tree(scene, API, make=False)):
+        tree = group.node_tree
+        if tree.faceplate.identity:
+            yield _path(tree, tree.faceplate.identity)
+        try:
+            faces = sidecar_of(host, host.clip(nodes.clip_id(tree)))
+        except ClientError:
+            continue  # a plate that cannot be: its frames fail, and failed ones are rendered again
+        if faces is not None:
+            yield str(faces)
+
+
+def _path(owner: Any, path: str) -> str:
+    return str(os.path.normpath(bpy.path.abspath(path, library=owner.library)))
+
+
+def _siblings(path: str) -> Iterator[str]:
+    """Files of a sequence, or of tiles: names that differ in digits only."""
+    folder, name = os.path.split(path.replace("<UDIM>", "1001"))
+    wanted = re.sub("[0-9]+", "#", name)
+    for found in os.listdir(folder) if os.path.isdir(folder) else ():
+        if re.sub("[0-9]+", "#", found) == wanted:
+            yield os.path.join(folder, found)

@@ -63,7 +63,7 @@ class CompositorHost(BlenderHost):
             BadClip: it has no plate that the server can read.
         """
         scene = self._scene()
-        return self._node_reader().over(self._group(clip_id), Span(scene.frame_start, scene.frame_end))
+        return self._node_reader().over(self._plated(clip_id), Span(scene.frame_start, scene.frame_end))
 
     def at(self, clip_id: str, frame: int) -> Clip | None:
         """The group's plate at one timeline frame, None where it shows nothing; for live frames.
@@ -71,7 +71,7 @@ class CompositorHost(BlenderHost):
         Raises:
             ClipGone, BadClip: as `clip`.
         """
-        return self._node_reader().at(self._group(clip_id), frame)
+        return self._node_reader().at(self._plated(clip_id), frame)
 
     def results(self, job: str | None = None) -> tuple[Placed, ...]:
         """Groups that read files."""
@@ -108,8 +108,7 @@ class CompositorHost(BlenderHost):
         """
         scene = self._scene()
         tree = bpy.data.node_groups.new(name, "CompositorNodeTree")
-        picture = bpy.data.images.new(f"{tree.name} Result", 1, 1, alpha=True, float_buffer=True)
-        nodes.build(tree, picture)
+        nodes.build(tree, _new_picture(tree))
         parent = compositor_tree(scene, self.api, make=True)
         node = parent.nodes.new("CompositorNodeGroup")
         node.node_tree = tree
@@ -141,11 +140,11 @@ class CompositorHost(BlenderHost):
         picture.source = "SEQUENCE"
         picture.name = result.name
         if RECORD not in tree:
-            live = tree.nodes[nodes.RESULT].image
+            live = nodes.part(tree, nodes.RESULT).image
             tree[UNDO] = json.dumps({"picture": live.name if live else "", "on": nodes.switch_is_on(tree)})
             if live is not None:
                 live.use_fake_user = True  # nothing holds it while the group reads files
-        node = tree.nodes[nodes.RESULT]
+        node = nodes.part(tree, nodes.RESULT)
         node.image = picture
         node.frame_start, node.frame_duration = result.start, len(result.used)
         node.frame_offset = result.used.first - 1
@@ -157,7 +156,7 @@ class CompositorHost(BlenderHost):
 
     def reload(self, placed: Placed) -> None:
         """Read the files anew."""
-        self._group(placed.id).node_tree.nodes[nodes.RESULT].image.reload()
+        nodes.part(self._group(placed.id).node_tree, nodes.RESULT).image.reload()
 
     def remove(self, placed: Placed) -> None:
         """Give the group back its plate, or its live picture."""
@@ -168,7 +167,7 @@ class CompositorHost(BlenderHost):
         if RECORD not in tree:
             raise PlaceFailed(f"{tree.name} reads no result any more", hint="nothing has to be removed")
         before = json.loads(tree[UNDO])
-        node = tree.nodes[nodes.RESULT]
+        node = nodes.part(tree, nodes.RESULT)
         picture = node.image
         node.image = bpy.data.images.get(before["picture"])
         node.frame_start, node.frame_duration, node.frame_offset = 1, 1, 0
@@ -216,6 +215,20 @@ class CompositorHost(BlenderHost):
         picture.update()
         picture.update_tag()
 
+    def own_pictures(self) -> None:
+        """Give groups a picture that is theirs: a copy of a group comes with the first one's, which both would draw in.
+
+        To be called before a render: within one, Blender notices another picture from the next frame on.
+        """
+        for node in self._groups():
+            tree = node.node_tree
+            if RECORD in tree or nodes.RESULT not in tree.nodes:
+                continue
+            result = tree.nodes[nodes.RESULT]
+            if result.image is None or (result.image.users > 1 and _drawn_in_by_others(tree, result.image)):
+                result.image = _new_picture(tree)
+                nodes.connect(tree)
+
     def slate(self, clip_id: str) -> None:
         """Show the slate in the size of the plate, or of the render where that is not known."""
         group = self._group(clip_id)
@@ -248,9 +261,12 @@ class CompositorHost(BlenderHost):
         return max(1, round(render.resolution_x * share)), max(1, round(render.resolution_y * share))
 
     def _picture(self, tree: Any) -> Any:
-        picture = tree.nodes[nodes.RESULT].image
-        if picture is None or picture.source != "GENERATED" or RECORD in tree:
-            raise PlaceFailed(f"{tree.name} shows files, not live pixels", hint="remove its result to see live ones")
+        picture = nodes.part(tree, nodes.RESULT).image
+        if RECORD in tree or picture is None or picture.source != "GENERATED":
+            raise PlaceFailed(
+                f"{tree.name} shows files, not live pixels",
+                hint="remove its result, or take the image out of its Result node, to see live ones",
+            )
         return picture
 
     def _show(self, tree: Any, header: FrameHeader, pixels: memoryview) -> None:
@@ -274,6 +290,12 @@ class CompositorHost(BlenderHost):
                 return node
         raise ClipGone(f"there is no {clip_id.partition(':')[2]!r} in the compositor of scene {self.scene_name!r}")
 
+    def _plated(self, clip_id: str) -> Any:
+        """A group whose plate is its own; BadClip where a duplicated node shares it."""
+        group = self._group(clip_id)
+        nodes.check_alone(compositor_tree(self._scene(), self.api, make=False), group)
+        return group
+
     def _plate_image(self, clip: Clip) -> Any:
         node = nodes.plate_node(self._group(clip.id))
         if node is None or node.type != "IMAGE" or node.image is None:
@@ -290,7 +312,7 @@ class CompositorHost(BlenderHost):
         )
 
     def _placed_in(self, tree: Any) -> Placed:
-        node = tree.nodes[nodes.RESULT]
+        node = nodes.part(tree, nodes.RESULT)
         first = int(node.frame_start)
         return Placed(
             id=nodes.clip_id(tree),
@@ -300,6 +322,15 @@ class CompositorHost(BlenderHost):
             pattern=nodes.pattern_of(os.path.normpath(bpy.path.abspath(node.image.filepath))),
             timeline=Span(first, first + int(node.frame_duration) - 1),
         )
+
+
+def _drawn_in_by_others(tree: Any, picture: Any) -> bool:
+    others = (one for one in bpy.data.node_groups if nodes.is_group(one) and one != tree)
+    return any(nodes.RESULT in one.nodes and one.nodes[nodes.RESULT].image == picture for one in others)
+
+
+def _new_picture(tree: Any) -> Any:
+    return bpy.data.images.new(f"{tree.name} Result", 1, 1, alpha=True, float_buffer=True)
 
 
 def group_tree(name: str) -> Any:

@@ -49,12 +49,14 @@ def _servers() -> Servers:
 
 
 def _folder() -> str:
+    if STATE.results:
+        return STATE.results
     addon = bpy.context.preferences.addons.get(__package__)  # none where a batch runs the sources
     return "" if addon is None else str(addon.preferences.output_root)
 
 
 EFFECTS = Effects(_servers, live_recipe, _folder)
-_HANDLERS = Handlers(EFFECTS)
+HANDLERS = Handlers(EFFECTS)
 
 
 def _live_changed(tree: Any, context: Any) -> None:
@@ -280,12 +282,12 @@ def register() -> None:
         update=_live_changed,
     )
     bpy.types.NODE_MT_add.append(draw_add)
-    _HANDLERS.install()
+    HANDLERS.install()
 
 
 def unregister() -> None:
     """Before the classes go."""
-    _HANDLERS.remove()
+    HANDLERS.remove()
     bpy.types.NODE_MT_add.remove(draw_add)
     del bpy.types.CompositorNodeTree.faceplate_live
     del bpy.types.CompositorNodeTree.faceplate

@@ -19,7 +19,7 @@ from typing import Any
 import bpy
 from bpy.app.handlers import persistent
 
-from faceplate_client.errors import ClientError
+from faceplate_client.errors import ClientError, HostError
 from faceplate_client.host import Clip
 from faceplate_client.job_record import Recipe
 from faceplate_client.live import Live, LiveFrame
@@ -28,7 +28,7 @@ from faceplate_client.task import Servers
 
 from . import nodes
 from .compositor import CompositorHost, compositor_tree
-from .host import API
+from .host import API, scene_names
 
 FAILED = 1
 """Exit code of a render without interface in which a live frame failed."""
@@ -71,30 +71,55 @@ class Effects:
         self._servers = servers
         self._recipe_of = recipe_of
         self._folder = folder
+        self._rendered: list[str] = []
+        self._over = True
 
     @property
     def failed(self) -> dict[tuple[str, str], dict[int, str]]:
         """Frames that failed, by (scene, group)."""
         return {key: dict(shown.failed) for key, shown in self.groups.items() if shown.failed}
 
+    @property
+    def failed_now(self) -> dict[str, dict[int, str]]:
+        """Frames that failed in the last render, by group, those of scenes on its timeline too."""
+        return {group: frames for (scene, group), frames in self.failed.items() if scene in self._rendered}
+
     def begin(self, scene: Any, _: Any = None) -> None:
-        """A render begins: forget what failed in an earlier one."""
-        for (name, _group), shown in self.groups.items():
-            if name == scene.name:
-                shown.failed.clear()
+        """A render begins: forget what failed in an earlier one.
+
+        A scene on the timeline of the rendered one begins anew with each frame; what failed in it is forgotten once.
+        """
+        if self._over or self._rendered[0] == scene.name:
+            self._rendered, self._over = [], False
+        if scene.name in self._rendered:
+            return
+        self._rendered.append(scene.name)
+        CompositorHost(scene.name).own_pictures()
+        there = {node.node_tree.name for node in nodes.groups(compositor_tree(scene, API, make=False))}
+        for name, group in list(self.groups):
+            if name == scene.name and group in there:
+                self.groups[name, group].failed.clear()
+            elif name == scene.name or name not in scene_names():
+                self.groups.pop((name, group)).live.close()  # renamed or deleted
+
+    def end(self, scene: Any, _: Any = None) -> None:
+        """A render is over, or was stopped."""
+        if self._rendered[:1] == [scene.name]:
+            self._over = True
 
     def frame(self, scene: Any, _: Any = None) -> None:
-        """Make the pictures of a scene's live groups for its current frame. Never raises a ClientError."""
+        """Make the pictures of a scene's live groups for its current frame. Raises nothing."""
         for node in nodes.groups(compositor_tree(scene, API, make=False)):
             tree = node.node_tree
             try:
                 recipe = self._recipe_of(scene, tree)
+                if recipe is not None:
+                    self._show(scene, tree, recipe)
             except ClientError as error:
                 # what the group shows is not this frame's: say so, as for a frame that failed
                 self._refuse(scene, tree, error)
-                continue
-            if recipe is not None:
-                self._show(scene, tree, recipe)
+            except Exception as error:  # Blender would swallow it and show the frame before
+                self._refuse(scene, tree, HostError(f"{tree.name} failed", found=f"{type(error).__name__}: {error}"))
 
     def close(self) -> None:
         """Let go of connections and shared memory."""
@@ -138,7 +163,7 @@ class Effects:
         self._fail(tree, shown, frame, error)
         try:
             host.slate(nodes.clip_id(tree))
-        except ClientError as second:
+        except (ClientError, RuntimeError, ReferenceError) as second:
             shown.failed[frame] = f"{error}; {second}"
 
     def _fail(self, tree: Any, shown: Shown, frame: int, error: ClientError) -> None:
@@ -181,31 +206,39 @@ class Handlers:
             effects.frame(scene)
 
         @persistent
+        def faceplate_end(scene: Any, *_: Any) -> None:
+            effects.end(scene)
+
+        @persistent
         def faceplate_step(scene: Any, *_: Any) -> None:
             # while the artist steps through the shot; a render calls the one above
             if not bpy.app.background and not bpy.app.is_job_running("RENDER"):
+                CompositorHost(scene.name).own_pictures()
                 effects.frame(scene)
 
         wanted = (
             (lists.render_init, faceplate_begin),
             (lists.render_pre, faceplate_frame),
+            (lists.render_complete, faceplate_end),
+            (lists.render_cancel, faceplate_end),
             (lists.frame_change_post, faceplate_step),
         )
         for functions, function in wanted:
             functions.append(function)
             self._functions.append((functions, function))
-        atexit.register(self._end)
+        atexit.register(self.end)
 
     def remove(self) -> None:
         """Take the functions out, and let go of the server."""
-        atexit.unregister(self._end)
+        atexit.unregister(self.end)
         for functions, function in self._functions:
             if function in functions:
                 functions.remove(function)
         self._functions.clear()
         self._effects.close()
 
-    def _end(self) -> None:
+    def end(self) -> None:
+        """At Blender's end: take them out, and say by the exit code of a render without interface what failed."""
         failed = self._effects.failed
         self.remove()
         if bpy.app.background and failed:

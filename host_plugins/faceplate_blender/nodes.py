@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from faceplate_client.errors import BadClip
+from faceplate_client.errors import BadClip, PlaceFailed
 from faceplate_client.frame_maths import Span
 from faceplate_client.host import Clip
 
@@ -59,7 +59,7 @@ def connect(tree: Any) -> None:
 
     Layers beside the picture (matte, face, ...) are outputs of the group as long as the files have them.
     """
-    result, switch = tree.nodes[RESULT], tree.nodes[SWITCH]
+    result, switch = part(tree, RESULT), part(tree, SWITCH)
     out = next(node for node in tree.nodes if node.type == "GROUP_OUTPUT")
     _, on = _switched(switch)
     outputs = {socket.name: socket for socket in result.outputs if socket.enabled}
@@ -77,6 +77,19 @@ def connect(tree: Any) -> None:
         tree.links.new(socket, out.inputs[name])
 
 
+def part(tree: Any, name: str) -> Any:
+    """A node of a group by its name, RESULT or SWITCH.
+
+    Raises:
+        PlaceFailed: somebody removed or renamed it.
+    """
+    if name not in tree.nodes:
+        raise PlaceFailed(
+            f"{tree.name} has lost its node {name!r}", hint="undo that, or take the group out and add a new one"
+        )
+    return tree.nodes[name]
+
+
 def _switched(switch: Any) -> tuple[Any, Any]:
     off, on = [socket for socket in switch.inputs if socket.type == "RGBA"]
     return off, on
@@ -89,7 +102,7 @@ def is_group(tree: Any) -> bool:
 
 def set_switch(tree: Any, *, on: bool) -> None:
     """Let the group give its result (on) or the plate (off)."""
-    switch = tree.nodes[SWITCH]
+    switch = part(tree, SWITCH)
     if "Switch" in switch.inputs:
         switch.inputs["Switch"].default_value = on
     else:  # 4.2
@@ -98,24 +111,50 @@ def set_switch(tree: Any, *, on: bool) -> None:
 
 def switch_is_on(tree: Any) -> bool:
     """Whether the group gives its result."""
-    switch = tree.nodes[SWITCH]
+    switch = part(tree, SWITCH)
     return bool(switch.inputs["Switch"].default_value if "Switch" in switch.inputs else switch.check)
 
 
 def groups(tree: Any) -> Iterator[Any]:
     """The nodes of a compositor tree that are Faceplate groups, those within other groups too; each tree once."""
     seen: set[str] = set()
+    for node in _all_groups(tree):
+        if node.node_tree.name not in seen:
+            seen.add(node.node_tree.name)
+            yield node
+
+
+def _all_groups(tree: Any) -> Iterator[Any]:
+    seen: set[str] = set()
     waiting = [tree] if tree is not None else []
     while waiting:
         for node in waiting.pop().nodes:
             inner = node.node_tree if node.type == "GROUP" else None
-            if inner is None or inner.name in seen:
-                continue
-            seen.add(inner.name)
             if is_group(inner):
                 yield node
-            else:
+            elif inner is not None and inner.name not in seen:
+                seen.add(inner.name)
                 waiting.append(inner)
+
+
+def check_alone(tree: Any, group: Any) -> None:
+    """Refuse a group that a duplicated node shares: there is one picture in it, which cannot be that of two plates.
+
+    Args:
+        tree: of the scene's compositor.
+        group: node in it.
+
+    Raises:
+        BadClip: another node of the same group has another plate.
+    """
+    for other in _all_groups(tree):
+        if other == group or other.node_tree != group.node_tree or not other.inputs[0].is_linked:
+            continue
+        if plate_node(other) != plate_node(group):
+            raise BadClip(
+                f"the nodes {group.name!r} and {other.name!r} are one group with two plates",
+                hint="press the number beside the group's name in one of them, so that it gets a group of its own",
+            )
 
 
 def insert_behind(tree: Any, group: Any) -> None:
@@ -141,12 +180,14 @@ def plate_node(group: Any) -> Any:
         BadClip: something else is wired in, whose pixels no script can reach.
     """
     socket = group.inputs[0]
-    while socket.is_linked:
-        node = socket.links[0].from_node
+    while socket.is_linked and not socket.links[0].is_muted:
+        link = socket.links[0]
+        node = link.from_node
         if node.type == "REROUTE":
             socket = node.inputs[0]
             continue
         if node.type in ("IMAGE", "MOVIECLIP") and not node.mute:
+            _check_picture(group, node, link.from_socket)
             return node
         raise BadClip(
             f"{group.node_tree.name}: the plate has to come straight from an Image or Movie Clip node",
@@ -154,6 +195,22 @@ def plate_node(group: Any) -> Any:
             hint="put Faceplate first, behind the plate; grade, blur and so on come after it",
         )
     return None
+
+
+def _check_picture(group: Any, node: Any, socket: Any) -> None:
+    """The server reads the picture of a file: not its alpha, another layer, or one of two eyes."""
+    if socket.name not in ("Image", "Combined"):
+        raise BadClip(
+            f"{group.node_tree.name}: the plate has to be the picture of {node.name!r}",
+            found=f"its output {socket.name!r}",
+            hint="wire its Image or Combined output; a face goes into a picture, not into a matte",
+        )
+    stereo = node.type == "IMAGE" and node.image is not None and (node.image.use_multiview or node.has_views)
+    if stereo:
+        raise BadClip(
+            f"the image {node.image.name!r} is stereo",
+            hint="open each eye's files as an image of its own, without Use Multi-View, and give each its group",
+        )
 
 
 @dataclass(frozen=True)
@@ -179,7 +236,7 @@ class Reader:
             BadClip: as `at`, or the plate has no frame there.
         """
         node = plate_node(group)
-        runs = frames if node is None else frames.meet(_runs(node) or frames)
+        runs = frames if node is None else frames.meet(self._runs(node) or frames)
         first = None if runs is None else self.at(group, runs.first)
         last = None if runs is None else self.at(group, runs.last)
         if first is None or last is None:
@@ -242,7 +299,7 @@ class Reader:
             raise BadClip(f"the Movie Clip node {node.name!r} has no clip", hint="open the plate in it")
         path = self.absolute(clip.filepath)
         number = frame - clip.frame_start + clip.frame_offset
-        if not 0 <= number < clip.frame_duration + clip.frame_offset:
+        if number < 0 or (number >= clip.frame_duration and number >= _length(clip, path)):
             return None
         size = (int(clip.size[0]), int(clip.size[1]))
         first = 1
@@ -264,6 +321,16 @@ class Reader:
             fps=self.fps,
         )
 
+    def _runs(self, node: Any) -> Span | None:
+        """Timeline frames in which a plate node shows one file after the other; None for a still."""
+        if node.type == "MOVIECLIP" and node.clip is not None:
+            clip = node.clip
+            first = int(clip.frame_start - clip.frame_offset)
+            return Span(first, first + _length(clip, self.absolute(clip.filepath)) - 1)
+        if node.type == "IMAGE" and node.image is not None and node.image.source in ("SEQUENCE", "MOVIE"):
+            return Span(int(node.frame_start), int(node.frame_start + node.frame_duration) - 1)
+        return None
+
     def _space(self, data: Any) -> str:
         name = data.colorspace_settings.name
         space = colours.to_server(name, studio=self.studio)
@@ -276,14 +343,17 @@ class Reader:
         return space
 
 
-def _runs(node: Any) -> Span | None:
-    """Timeline frames in which a plate node shows one file after the other; None for a still."""
-    if node.type == "MOVIECLIP" and node.clip is not None:
-        first = int(node.clip.frame_start - node.clip.frame_offset)
-        return Span(first, first + int(node.clip.frame_duration + node.clip.frame_offset) - 1)
-    if node.type == "IMAGE" and node.image is not None and node.image.source in ("SEQUENCE", "MOVIE"):
-        return Span(int(node.frame_start), int(node.frame_start + node.frame_duration) - 1)
-    return None
+def _length(clip: Any, path: str) -> int:
+    """Files of a movie clip, holes counted: Blender's own number ends at the first one, its pictures do not."""
+    length = int(clip.frame_duration)
+    if clip.source != "SEQUENCE":
+        return length
+    first, pattern = first_number(path), pattern_of(path)
+    last = first + length - 1
+    for name in os.listdir(os.path.dirname(path)) if os.path.isdir(os.path.dirname(path)) else ():
+        if _NUMBER.search(os.path.splitext(name)[0]) and pattern_of(name) == os.path.basename(pattern):
+            last = max(last, first_number(name))
+    return last - first + 1
 
 
 def clip_id(tree: Any) -> str:

@@ -93,7 +93,7 @@ def work(asked: argparse.Namespace) -> int:
         )
         command = json.loads(asked.server_command) if asked.server_command else client("launch").COMMAND
         servers = task.Servers(place=place, start=True, command=command)
-        ours("state").STATE.servers = servers
+        ours("state").STATE.servers, ours("state").STATE.results = servers, asked.results
         order = batch.Order(
             scenes=tuple(asked.scene),
             frames=asked.frames,
@@ -103,6 +103,8 @@ def work(asked: argparse.Namespace) -> int:
             bake_only=asked.bake_only,
         )
         effects = ours("compositor_ui").EFFECTS
+        # the exit code is ours to give, not that of the handlers' own end
+        atexit.unregister(ours("compositor_ui").HANDLERS.end)
         reports = batch.Batch(order, servers, effects, tell, lambda: bool(stops)).run()
         codes = [report.exit_code for report in reports]
         code = 130 if 130 in codes else max(codes, default=0)

@@ -23,6 +23,7 @@ class State:
         faces: what Find Faces found, by scene and clip.
         server: what Check said last.
         servers: which server, over the preferences; for batches.
+        results: folder of results, over the preferences; for batches.
     """
 
     task: Task[Any] | None = None
@@ -30,6 +31,7 @@ class State:
     faces: dict[tuple[str, str], Analysis] = field(default_factory=dict)
     server: str = "not checked yet"
     servers: Servers | None = None
+    results: str = ""
     _pictures: Any = None
 
     def keep_faces(self, scene: str, clip_id: str, found: Analysis) -> None:

@@ -53,9 +53,9 @@ def render_blend(
     given = (("--frames", frames), ("--output", out), ("--results", results), ("--report", report))
     for name, value in (*given, ("--server-folder", server_folder)):
         if value is not None:
-            command += [name, str(value) if name == "--frames" else str(Path(value).absolute())]
-    for one in scene or ():
-        command += ["--scene", one]
+            # in one word: frames and scenes may begin with "-"
+            command.append(f"{name}={value if name == '--frames' else Path(value).absolute()}")
+    command += [f"--scene={one}" for one in scene or ()]
     command += [name for name, value in (("--again", again), ("--bake-only", bake_only)) if value]
     serve = [sys.executable, "-m", "faceplate", "serve"]
     if server_folder is not None:

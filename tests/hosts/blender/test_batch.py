@@ -63,11 +63,13 @@ def test_a_marked_strip_is_made_and_the_timeline_rendered(
 
     # a second run does nothing; one whose frame is gone renders that; a damaged plate fails its frame alone
     stamps = {path.name: path.stat().st_mtime_ns for path in frames}
+    content = frames[1].read_bytes()
     frames[1].unlink()
     code, events, errors = run(blender, server, file, "-o", out)
     scene = events[-1]["scenes"][0]
     assert (code, scene["done"], scene["kept"]) == (0, "2", "1,3"), errors
     same(frames[1], shot["results"] / "r.1002.exr")
+    assert frames[1].read_bytes() == content  # no date, no render time
     assert {p.name: p.stat().st_mtime_ns for p in (frames[0], frames[2])} == {
         name: stamp for name, stamp in stamps.items() if name != frames[1].name
     }
@@ -84,6 +86,19 @@ def test_a_live_group_whose_plate_has_a_hole(
     # not a damaged one: Blender 5.0 crashes when it reads half an EXR file, Faceplate or not
     hole = sorted(plates.glob("*.exr"))[1]
     hole.rename(tmp_path / hole.name)
+    # in a scene on the timeline of another; stopped then, which goes before what failed
+    words = words_for(blender, server, file, "-o", tmp_path / "both", "--scene", "Outer", "--scene", "Scene")
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=_clean()) as child:
+        assert child.stdout is not None
+        told = []
+        for line in child.stdout:
+            told.append(json.loads(line))
+            if (told[-1]["event"], told[-1].get("state")) == ("frame", "failed"):
+                child.send_signal(signal.SIGINT)
+    assert child.returncode == told[-1]["exit_code"] == 130
+    (scene,) = told[-1]["scenes"]
+    assert (scene["done"], list(scene["failed"]), scene["cancelled"]) == ("11", ["12"], True)
+
     code, events, errors = run(blender, server, file, "-o", out)
     scene = events[-1]["scenes"][0]
     assert (code, scene["done"], list(scene["failed"])) == (1, "1,3", ["2"]), errors
@@ -92,7 +107,8 @@ def test_a_live_group_whose_plate_has_a_hole(
     (tmp_path / hole.name).rename(hole)
     code, events, errors = run(blender, server, file, "-o", out)
     scene = events[-1]["scenes"][0]
-    assert (code, scene["failed"]) == (0, {}), errors
+    # a file of the sequence is another one: nothing of it is taken for true
+    assert (code, scene["done"], scene["failed"]) == (0, "1-3", {}), errors
     assert not is_slate(read(out.with_name("f.0002.exr")))
 
 
@@ -119,10 +135,13 @@ def test_killed_and_run_again(blender: Blender, server: Running, shot: dict[str,
 
 def test_bad_input(blender: Blender, server: Running, shot: dict[str, Path], tmp_path: Path) -> None:
     file = tmp_path / "shot.blend"
-    blender.run("timeline", "save", plates=shot["plates"], identity=shot["identity"], file=file)
+    without = tmp_path / "without.blend"
+    blender.run("timeline", "save", plates=shot["plates"], identity=shot["identity"], file=file, without=without)
+    code, _, errors = run(blender, server, without)
+    assert (code, "no identity is chosen" in errors) == (2, True)  # a marked strip is never left out in silence
     for words, named in (
         (("--scene", "Nope"), "Nope"),
-        (("--frames", "ten"), "ten"),
+        (("--frames", "-2-1"), "-2"),
         (("-o", tmp_path / "one.exr"), "one.exr"),
         (("-o", file / "out"), "out"),  # no folder can be in a file
     ):

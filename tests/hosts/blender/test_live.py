@@ -96,6 +96,23 @@ def test_what_cannot_be_is_said_and_shown(blender: Blender, plates: Path, server
     assert "Blur" in told[1]
     assert "frame 5001" in told[2]
     assert told[3] == "{}"
+    assert "found its output 'Alpha'" in told[4]
+    assert "has no plate" in told[5]
+    assert "is stereo" in told[6]
+    assert "has lost its node" in told[7]
+
+
+def test_copies_of_a_group(blender: Blender, plates: Path, server: Running, tmp_path: Path) -> None:  # noqa: F811
+    told = blender.run("live", "copies", plates=plates, server=server.place.folder, out=tmp_path)
+    assert "are one group with two plates" in told["shared"][0]
+    assert is_slate(rendered(tmp_path / "shared", 1))
+    assert told["first"] == told["copy"] == told["renamed"] == []
+    for name, first in (("first", 1000), ("copy", 1004), ("renamed", 1004)):
+        for frame in (1, 2):
+            np.testing.assert_array_equal(rendered(tmp_path / name, frame), plate(first + frame))
+    assert told["groups"] == ["Anders ö", "Faceplate"]
+    first, last = 1002, 1000 + len(list(plates.iterdir()))  # the scene begins at 0, the clip is offset by 2
+    assert told["clip"] == [f"{first}-{last}", str(last), True]
 
 
 def test_a_processed_range(blender: Blender, plates: Path, server: Running, tmp_path: Path) -> None:  # noqa: F811

@@ -165,7 +165,62 @@ def refused(plates: str, server: str, out: str) -> Any:
     plate.frame_offset = 1000
     go(scene)
     told.append(str(made.failed))
+    tree.links.new(plate.outputs["Alpha"], node.inputs[0])
+    look()
+    tree.links.new(plate.outputs[0], node.inputs[0]).is_muted = True
+    look()
+    tree.links.new(plate.outputs[0], node.inputs[0])
+    plate.image.use_multiview = True
+    look()
+    plate.image.use_multiview = False
+    node.node_tree.nodes["Faceplate Result"].name = "mine"
+    look()
     return told
+
+
+def copies(plates: str, server: str, out: str) -> Any:
+    """A group's node duplicated onto another plate: refused; with a group of its own: each its own picture; renamed."""
+    scene = scene_with_compositor(128, 64, 2, out)
+    tree, output = comp(scene)
+    files = scenes.files_in(plates)
+    node = insert(scene, tree, sequence(tree, files[0]), output)
+    scenes.ours("nodes").set_switch(node.node_tree, on=True)
+    made = effects(server, lambda tree: recipe())
+    other = tree.nodes.new("CompositorNodeGroup")
+    other.node_tree = node.node_tree
+    tree.links.new(sequence(tree, files[0], offset=1004).outputs[0], other.inputs[0])
+    told: dict[str, Any] = {}
+
+    def look(name: str, shown: Any) -> None:
+        tree.links.new(shown.outputs[0], output)
+        scene.render.filepath = os.path.join(out, name, "out.####.exr")
+        go(scene)
+        told[name] = [frames[1] for frames in made.failed.values()]
+
+    look("shared", other)
+    other.node_tree = node.node_tree.copy()
+    look("first", node)
+    look("copy", other)
+    other.node_tree.name = "Anders ö"
+    look("renamed", other)
+    told["groups"] = sorted(group for _, group in made.groups)
+    told["clip"] = _clip_with_offset(scene, tree, files[0], other)
+    return told
+
+
+def _clip_with_offset(scene: Any, tree: Any, file: str, node: Any) -> Any:
+    clip = bpy.data.movieclips.load(file)
+    clip.colorspace_settings.name = "Linear Rec.709"
+    clip.frame_offset = 2
+    shown = tree.nodes.new("CompositorNodeMovieClip")
+    shown.clip = clip
+    tree.links.new(shown.outputs[0], node.inputs[0])
+    host = scenes.ours("compositor").CompositorHost(scene.name)
+    place = scenes.ours("nodes").clip_id(node.node_tree)
+    scene.frame_start, scene.frame_end = 0, 100
+    found = host.clip(place)
+    last = found.start + len(found.used) - 1
+    return [str(found.used), str(host.at(place, last).used), host.at(place, last + 1) is None]
 
 
 def files(plates: str, results: str, server: str, out: str) -> Any:
