@@ -16,7 +16,7 @@ from bpy.props import BoolProperty
 
 from faceplate_client import actions, tracks
 from faceplate_client.errors import ClientError, NoClips
-from faceplate_client.host import Clip, Scope
+from faceplate_client.host import Clip
 from faceplate_client.outcome import Analysis
 from faceplate_client.result_folder import faces_file
 
@@ -37,11 +37,7 @@ def users_of(context: Any, source: clip_tracks.Source) -> list[User]:
     for scene in scene_names():
         for kind in (BlenderHost, CompositorHost):
             host = kind(scene, folder, STATE.keep_progress)
-            try:
-                clips = host.clips(Scope.ALL)
-            except ClientError:
-                continue  # a scene without strips, a group without a plate: no user
-            found += [(host, clip) for clip in clips if clip.source and _same(clip.source, source.path)]
+            found += [(host, clip) for clip in host.readable() if clip.source and _same(clip.source, source.path)]
     return found
 
 

@@ -290,6 +290,9 @@ class CompositorHost(BlenderHost):
                 return node
         raise ClipGone(f"there is no {clip_id.partition(':')[2]!r} in the compositor of scene {self.scene_name!r}")
 
+    def _all_ids(self) -> list[str]:
+        return [nodes.clip_id(node.node_tree) for node in self._groups()]
+
     def _plated(self, clip_id: str) -> Any:
         """A group whose plate is its own; BadClip where a duplicated node shares it."""
         group = self._group(clip_id)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +88,20 @@ class BlenderHost:
                 chosen.append(strip)
         chosen.sort(key=lambda strip: (self.api.visible(strip)[0], strip.channel))
         return tuple(reader.clip(strip) for strip in chosen)
+
+    def readable(self) -> tuple[Clip, ...]:
+        """All clips, so far as they can be read: one that cannot hides no other."""
+        found = []
+        for clip_id in self._all_ids():
+            with suppress(HostError):
+                found.append(self.clip(clip_id))
+        return tuple(found)
+
+    def _all_ids(self) -> list[str]:
+        editor = self._scene().sequence_editor
+        shown = () if editor is None else (strip for strip, _ in self.api.walk(editor))
+        files = (one for one in shown if one.type in strips.FILES and (not one.mute or strips.JOB in one))
+        return [strips.clip_id(one) for one in files if not strips.is_result(one)]
 
     def clip(self, clip_id: str, view: str = "") -> Clip:
         """The clip as it is now; see `Host.clip`."""

@@ -34,8 +34,13 @@ def package() -> str:
             bpy.ops.preferences.addon_enable(module=name)
         return name
     sys.path.insert(0, str(here.parent))
-    if not hasattr(bpy.types.Scene, "faceplate"):
-        importlib.import_module(here.name).register()
+    if hasattr(bpy.types.Scene, "faceplate"):
+        owner = type(bpy.context.scene.faceplate).__module__.rpartition(".")[0]
+        if owner == here.name:
+            return owner
+        # the installed extension: its handlers would tell us nothing of frames that fail. Off for this process alone
+        bpy.ops.preferences.addon_disable(module=owner)
+    importlib.import_module(here.name).register()
     return here.name
 
 

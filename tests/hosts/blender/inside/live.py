@@ -218,6 +218,8 @@ def _clip_with_offset(scene: Any, tree: Any, file: str, node: Any) -> Any:
     host = scenes.ours("compositor").CompositorHost(scene.name)
     place = scenes.ours("nodes").clip_id(node.node_tree)
     scene.frame_start, scene.frame_end = 0, 100
+    host.add("without plate")
+    assert sorted(one.name for one in host.readable()) == ["Anders ö", "Faceplate"]
     found = host.clip(place)
     last = found.start + len(found.used) - 1
     return [str(found.used), str(host.at(place, last).used), host.at(place, last + 1) is None]
