@@ -31,6 +31,7 @@ from ..plate import FrameSource, Plate, open_plate
 from ..provenance.attributes import output_attributes
 from ..provenance.ledger import LEDGER_NAME, record_end, record_start
 from ..report.values import ColourLine, JobReport, contact_frames
+from .alongside import MovieAlongside, Ready
 from .analyse import faces_for, summary, used_models
 from .cancel import CancelToken
 from .engines import check_engine, engine_models, make_engine, torch_device
@@ -39,7 +40,7 @@ from .frame_loop import FrameLoop
 from .frames import FrameWork
 from .hashes import HashCache
 from .holdout import HoldOutFiles, open_holdout
-from .lock import GATE, RUNS_FOLDER, file_lock, job_lock
+from .lock import GATE, MOVIE_LOCK, RUNS_FOLDER, file_lock, job_lock
 from .manifest import Manifest
 from .movie import assemble, patch_paths, stand_in
 from .movie_plan import MoviePlan, plan_movie
@@ -195,12 +196,39 @@ class _Run:
         base = self._base_report(people, faces)
         write_job(self.folder, base)
         manifest = Manifest(self.folder / MANIFEST_FILE, self.id)
-        output = None if self.movie is None else self.job.output
-        counts = FrameLoop(self.bench, self.emit, self.cancel, work, manifest, output).run(self.sources)
-        if self.movie is not None and not self.cancel.is_cancelled:
-            self._make_movie(self.movie, work, manifest)
+        counts = self._frames(work, manifest)
         state = "cancelled" if self.cancel.is_cancelled else "done"
         return self._finish(base, manifest, counts, state)
+
+    def _frames(self, work: FrameWork, manifest: Manifest) -> Counter[str]:
+        """The frames, and where they become a movie, that: encoded while they are made, or when all are there."""
+        movie = self.movie
+        if movie is None:
+            return FrameLoop(self.bench, self.emit, self.cancel, work, manifest).run(self.sources)
+
+        def encode(ready: Ready, heard: Emit) -> None:
+            with file_lock(self.folder / RUNS_FOLDER / MOVIE_LOCK, None):
+                self._assemble(movie, work, self.outputs, heard, ready)
+
+        shown = [source.number for source in movie.times.shown]
+        with MovieAlongside(encode, shown, self.cancel) as alongside:
+            watch = None if self.job.movie.deferred else alongside
+            loop = FrameLoop(self.bench, self.emit, self.cancel, work, manifest, self.job.output, watch)
+            counts = loop.run(self.sources)
+            if not self.cancel.is_cancelled and not alongside.finish(self.emit):
+                self._make_movie(movie, work, manifest)
+        return counts
+
+    def _assemble(
+        self,
+        movie: MoviePlan,
+        work: FrameWork,
+        patches: Mapping[int, Path],
+        emit: Emit,
+        ready: Ready | None = None,
+    ) -> None:
+        attributes = work.delivery.attributes
+        assemble(movie, self.plate, self.folder, patches, attributes, self.bench, self.hashes, emit, self.cancel, ready)
 
     def _make_movie(self, movie: MoviePlan, work: FrameWork, manifest: Manifest) -> None:
         """Plate and frames into one file. A movie has no holes: while a frame is lacking there is none, or the plate
@@ -215,18 +243,8 @@ class _Run:
             return
         patches = {number: path for number, path in self.outputs.items() if number not in lacking}
         movie = self._filled(movie, lacking)
-        with suppress(Cancelled), file_lock(self.folder / RUNS_FOLDER / "movie.lock", self.cancel.check):
-            assemble(
-                movie,
-                self.plate,
-                self.folder,
-                patches,
-                work.delivery.attributes,
-                self.bench,
-                self.hashes,
-                self.emit,
-                self.cancel,
-            )
+        with suppress(Cancelled), file_lock(self.folder / RUNS_FOLDER / MOVIE_LOCK, self.cancel.check):
+            self._assemble(movie, work, patches, self.emit)
 
     def _filled(self, movie: MoviePlan, lacking: Sequence[int]) -> MoviePlan:
         """The plan with other frames in place of those that failed; says which."""

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 from ..errors import DeviceMemoryError, FaceplateError
 from ..job import FINISHED, FrameState
@@ -21,6 +21,22 @@ from .spec import Workbench
 _MOSTLY_COVERED = 0.5
 
 
+class Watch(Protocol):
+    """Who uses frames while others are still made."""
+
+    def begin(self, todo: Sequence[FrameSource]) -> None:
+        """Told once, of the frames that will be made; those of the run that are not among them are there."""
+        ...
+
+    def room(self) -> None:
+        """Returns when one more frame may be begun."""
+        ...
+
+    def seen(self, record: FrameRecord) -> None:
+        """Told of each frame as soon as it has ended, from the thread that made it."""
+        ...
+
+
 class FrameLoop:
     """The frames of one run.
 
@@ -31,6 +47,7 @@ class FrameLoop:
         work: what the frames have in common.
         manifest: of the job; other runs may add to it meanwhile.
         output: what a frame's event names where frames are no files of their own.
+        watch: told of frames as they end, None for nobody.
     """
 
     def __init__(
@@ -41,6 +58,7 @@ class FrameLoop:
         work: FrameWork,
         manifest: Manifest,
         output: str | None = None,
+        watch: Watch | None = None,
     ) -> None:
         self._bench = bench
         self._emit = emit
@@ -48,6 +66,7 @@ class FrameLoop:
         self._work = work
         self._manifest = manifest
         self._output = output
+        self._watch = watch
         self._memory = FrameMemory(self._let_go)
 
     def run(self, sources: Sequence[FrameSource]) -> Counter[str]:
@@ -67,6 +86,8 @@ class FrameLoop:
                 todo.append(source)
         if counts["kept"]:
             self._emit(note(f"{counts['kept']} frames are done already"))
+        if self._watch is not None:
+            self._watch.begin(todo)
         for done, record in enumerate(self._results(todo), start=1):
             if record is self._manifest.records.get(record.frame):
                 counts["kept"] += 1
@@ -99,8 +120,10 @@ class FrameLoop:
                         break
                     shared = self._manifest.catch_up() or shared
                     if shared and source.path is not None and self._is_current(source):
-                        yield self._manifest.records[source.number]
+                        yield self._seen(self._manifest.records[source.number])
                         continue
+                    if self._watch is not None:
+                        self._watch.room()
                     running.add(pool.submit(self._in_turn, source))
                 if not running:
                     return
@@ -116,7 +139,13 @@ class FrameLoop:
             if self._cancel.is_cancelled:
                 return None
             hands = self._bench.hands
-            return self._frame(source) if hands is None else hands.frame(self._work, source)
+            record = self._frame(source) if hands is None else hands.frame(self._work, source)
+        return self._seen(record)
+
+    def _seen(self, record: FrameRecord) -> FrameRecord:
+        if self._watch is not None:
+            self._watch.seen(record)
+        return record
 
     def _frame(self, source: FrameSource) -> FrameRecord:
         """A frame in this process, smaller where memory runs out; where that is not enough it fails alone."""

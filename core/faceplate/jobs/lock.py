@@ -22,6 +22,7 @@ from ..errors import OutputBusyError
 from ..media.atomic import output_error
 
 RUNS_FOLDER = "runs"
+MOVIE_LOCK = "movie.lock"
 GATE = "lock"
 """Held for moments: by who comes in, and by who adds to the manifest or writes the report."""
 _PAUSE_S = 0.05

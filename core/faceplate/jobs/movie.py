@@ -7,7 +7,7 @@ import itertools
 import json
 import os
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, nullcontext
 from pathlib import Path
@@ -85,8 +85,10 @@ def stand_in(plan: MoviePlan, plate: Plate, lacking: frozenset[int]) -> tuple[Mo
 class _Pictures:
     """Code values of each frame of the movie."""
 
-    def __init__(self, plan: MoviePlan, plate: Plate, patches: Mapping[int, Path]) -> None:
-        self._plan, self._plate, self._patches = plan, plate, patches
+    def __init__(
+        self, plan: MoviePlan, plate: Plate, patches: Mapping[int, Path], ready: Callable[[int], None] | None
+    ) -> None:
+        self._plan, self._plate, self._patches, self._ready = plan, plate, patches, ready
         self._encode: ColourTransform | None = None
         if plan.space != plate.colour_space:
             self._encode = plate.config.transform(plate.colour_space, plan.space)
@@ -104,6 +106,8 @@ class _Pictures:
         display = self._plate.first.display_window
         if source.number not in self._patches:
             return Patch(Box(0, 0, 1, 1), np.zeros((1, 1, 3), np.float32), np.zeros((1, 1), np.float32))
+        if self._ready is not None:
+            self._ready(source.number)
         patch = read_patch(self._patches[source.number])
         window = patch.window.intersect(display)
         rows, columns = window.slices(patch.window)
@@ -135,6 +139,7 @@ def assemble(
     hashes: HashCache,
     emit: Emit,
     cancel: CancelToken,
+    ready: Callable[[int], None] | None = None,
 ) -> str:
     """Make the movie, unless it is there already and made of the same.
 
@@ -148,6 +153,7 @@ def assemble(
         hashes: of files.
         emit: takes progress.
         cancel: asked between frames.
+        ready: returns when the patch of a frame is there; None where all are, as for a movie that may be made already.
 
     Returns:
         The hash of the movie.
@@ -159,13 +165,15 @@ def assemble(
     """
     metadata = {**plan.made.metadata, **_texts(attributes)}
     plan = dataclasses.replace(plan, made=dataclasses.replace(plan.made, metadata=metadata))
-    key = _key(plan, plate, patches, hashes)
-    kept = _kept(folder / MOVIE_FILE)
-    if kept.get("key") == key and os.path.isfile(plan.target) and hashes.get(plan.target) == kept.get("hash"):
-        emit(note(f"{plan.target} is made already"))
-        return str(kept["hash"])
+    if ready is None:
+        kept = _kept(folder / MOVIE_FILE)
+        same = kept.get("key") == _key(plan, plate, patches, hashes)
+        if same and os.path.isfile(plan.target) and hashes.get(plan.target) == kept.get("hash"):
+            emit(note(f"{plan.target} is made already"))
+            return str(kept["hash"])
     with atomic_write(plan.target) as temporary:
-        _write(temporary, plan, _Pictures(plan, plate, patches), bench, emit, cancel)
+        _write(temporary, plan, _Pictures(plan, plate, patches, ready), bench, emit, cancel)
+    key = _key(plan, plate, patches, hashes)
     made = hashes.get(plan.target)
     with atomic_write(folder / MOVIE_FILE) as temporary:
         temporary.write_text(json.dumps({"key": key, "hash": made, "movie": plan.target.name}), "utf-8")

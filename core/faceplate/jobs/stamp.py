@@ -58,7 +58,8 @@ def stamp(base: Planes, layout: Layout, coding: Coding, patch: Patch, encode: Co
     where = np.zeros((region.height, region.width), bool)
     rows, columns = patch.window.slices(region)
     where[rows, columns] = patch.matte > 0
-    np.copyto(rgb[rows, columns, :3], changed, where=where[rows, columns, None])
+    inside = rgb[rows, columns, :3]
+    inside[...] = np.where(where[rows, columns, None], changed, inside)
     codes = from_rgb(rgb, layout, coding)
     out = [plane.copy() for plane in base]
     for index in range(len(base) - layout.alpha):
@@ -122,4 +123,8 @@ def _touched(where: NDArray[np.bool_], layout: Layout, index: int) -> NDArray[np
     rows, columns = -(-where.shape[0] // y), -(-where.shape[1] // x)
     full = np.zeros((rows * y, columns * x), bool)
     full[: where.shape[0], : where.shape[1]] = where
-    return np.asarray(full.reshape(rows, y, columns, x).any(axis=(1, 3)))
+    touched = full[::y, ::x].copy()
+    for dy in range(y):
+        for dx in range(x):
+            touched |= full[dy::y, dx::x]
+    return touched

@@ -20,7 +20,7 @@ from .probe import FrameIndex, damaged, open_container
 _CURSORS = 4
 """Files open at once for a movie whose frames stand alone."""
 _KEPT_BYTES = 256 << 20
-_KEPT_LEAST = 4
+_KEPT_LEAST = 10
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -164,8 +164,9 @@ class _Cursor:
 class Decoder:
     """Gives any frame of a movie. May be used from several threads.
 
-    Frames that stand alone are decoded by up to four open files side by side. Where frames refer to others one file is
-    decoded forwards, and the last frames are kept, because workers ask for neighbours in a loose order.
+    Frames that stand alone are decoded by up to four open files side by side; where frames refer to others one file is
+    decoded forwards. The last frames are kept: workers ask for neighbours in a loose order, and a frame that was worked
+    on is asked for again when it is encoded.
 
     Args:
         path: the movie.
@@ -197,8 +198,7 @@ class Decoder:
             if kept is not None:
                 return kept
             for at, picture in cursor.read(place):
-                if not self._index.intra:
-                    self._keep(at, picture)
+                self._keep(at, picture)
             return picture
 
     def _look(self, place: int) -> Picture | None:
