@@ -158,11 +158,17 @@ class MemoryHost:
             assert file_of(result.pattern, frame).is_file(), f"placed without file {frame}"
         assert result.used.meet(result.files) == result.used
         item = self.document.items[clip.id]
-        self.document.count += 1
-        name = f"result-{self.document.count}"
         timeline = Span(result.start, result.start + len(result.used) - 1)
+        same = (result.tag.job, clip.id, clip.view)
+        results = self.document.results.values()
+        standing = next((o for o in results if (o.placed.tag.job, o.placed.clip_id, o.placed.view) == same), None)
+        if standing is None:
+            self.document.count += 1
+            name, channel, was_muted = f"result-{self.document.count}", item.channel + 1, item.muted
+        else:
+            name, channel, was_muted = standing.placed.id, standing.channel, standing.was_muted
         placed = Placed(name, clip.id, clip.view, result.tag, result.pattern, timeline)
-        self.document.results[name] = ResultItem(placed, result, item.channel + 1, item.muted)
+        self.document.results[name] = ResultItem(placed, result, channel, was_muted)
         if result.covers_clip:
             item.muted = True
         return placed

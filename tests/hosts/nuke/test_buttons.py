@@ -126,7 +126,7 @@ def test_cancel_by_button_and_by_meter_keeps_what_is_done(bench: Any) -> None:
         assert task is not None
         group.press("process_range")
         assert APP.messages.pop() == "Faceplate is at work: wait, or press Cancel."
-        while not (task.progress.step == "swap" and task.progress.done) and not task.ended:
+        while not task.progress.done and not task.ended:  # the first word of it: all eight take half a second
             APP.pump()
         assert group["faceplate_state"].value().startswith("running")
         assert "running" in (nuke.labelOf(group) or "")

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from faceplate.jobs.words import parse_assignment, parse_holdout, parse_missing, parse_settings
 from faceplate.errors import SettingError
 from faceplate.job import Assignment, HoldOut
+from faceplate.jobs.words import parse_assignment, parse_holdout, parse_missing, parse_settings
 
 
 @pytest.mark.parametrize(
