@@ -19,8 +19,8 @@ from .probe import FrameIndex, damaged, open_container
 
 _CURSORS = 4
 """Files open at once for a movie whose frames stand alone."""
-_KEPT_BYTES = 256 << 20
-_KEPT_LEAST = 10
+_KEPT_BYTES = 384 << 20
+_KEPT_LEAST = 4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
