@@ -20,6 +20,9 @@ from .statistics import Figures, median, percentile, seconds_of
 _BLOCKS = 300
 _BLOCK = 10
 _WARM = 200
+_PAUSES = 60
+_PAUSE_S = 0.04
+"""About a frame's time: by then the processors sleep, and what they have to wake for is in no cache any more."""
 _ANSWER_MS = 5000
 
 
@@ -69,10 +72,19 @@ def round_trip(client: Client, folder: Path) -> Figures:
             ours += [seconds_of(client.ping) for _ in range(_BLOCK)]
             theirs += [seconds_of(trip) for _ in range(_BLOCK)]
             time.sleep(0.005)  # as hosts do: a message now and then, not a flood
+        rested = [(_after_pause(client.ping), _after_pause(trip)) for _ in range(_PAUSES)]
+    ours_rested, theirs_rested = zip(*rested, strict=True)
     return {
         "leaf client to server, median us": round(1e6 * median(ours), 1),
         "leaf client to server, p99 us": round(1e6 * percentile(ours, 99), 1),
         "pyzmq to pyzmq, median us": round(1e6 * median(theirs), 1),
         "pyzmq to pyzmq, p99 us": round(1e6 * percentile(theirs, 99), 1),
         "ratio of the medians": round(median(ours) / median(theirs), 2),
+        "leaf client to server after 40 ms of rest, median us": round(1e6 * median(ours_rested), 1),
+        "pyzmq to pyzmq after 40 ms of rest, median us": round(1e6 * median(theirs_rested), 1),
     }
+
+
+def _after_pause(work: Callable[[], object]) -> float:
+    time.sleep(_PAUSE_S)
+    return seconds_of(work)
