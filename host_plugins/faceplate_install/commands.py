@@ -10,16 +10,19 @@ from typing import Annotated, Optional
 import typer
 
 from faceplate.errors import InputError
+from faceplate_client import __version__
 
 from .archive import NotBuildable
 from .places import Host, Surroundings, load_hosts
-from .record import Tree, install_tree, record_path, remove_tree
-from .trees import TREES
+from .putting import install_tree, is_installed, remove_tree
+from .record import read_record, record_path
+from .trees import TREES, own_folder
 
 Where = Annotated[
-    Optional[Path],
+    Optional[str],
     typer.Option(
-        help="Instead: Blender's extensions/user_default folder, a folder on NUKE_PATH, Resolve's Fusion folder."
+        metavar="DIR",
+        help="Instead: Blender's extensions/user_default folder, a folder on NUKE_PATH, Resolve's Fusion folder.",
     ),
 ]
 
@@ -40,36 +43,59 @@ def install(
         raise InputError(f"no plug-in for {host}", expected=", ".join(hosts), hint="faceplate install --help")
     if user and path is not None:
         raise InputError("--user and --path say two places", hint="give one of them")
-    around = Surroundings(sys.platform, os.environ, Path.home())
     chosen = hosts[host]
-    places = [path.absolute()] if path else chosen.places(around)
+    around, places = _places(chosen, path)
+    if uninstall:
+        return _uninstall(chosen, places, own_folder(chosen, around), dry_run)
     try:
         trees = {place: TREES[host](chosen, place, around) for place in places}
     except NotBuildable as error:
         raise InputError(str(error), hint="install Faceplate as a whole") from error
-    if uninstall:
-        return _uninstall(chosen, trees, dry_run)
     for place, tree in trees.items():
+        kept = record_path(place, tree.own)
+        version = read_record(kept).version if kept.is_file() else __version__
         for written in install_tree(tree, place, dry_run=dry_run):
             print(f"{'would write' if dry_run else 'wrote'} {written}")
+        for name, lines in tree.lines.items():
+            print(f"in {place / name}: {lines.splitlines()[-1]}")
         for seed in tree.seeds:
             print(f"yours to edit: {place / seed}")
+        if version != __version__:
+            print(f"{__version__} {'would take' if dry_run else 'takes'} the place of {version or 'an older one'}")
     if not dry_run:
         print(chosen.afterwards.get(around.system, ""))
     return 0
 
 
-def _uninstall(host: Host, trees: dict[Path, Tree], dry_run: bool) -> int:
-    found = {place: tree for place, tree in trees.items() if record_path(place, tree.own).is_file()}
+def _places(host: Host, path: str | None) -> tuple[Surroundings, list[Path]]:
+    """The machine, and the folders to install into."""
+    try:
+        if path is not None:
+            if not path:
+                raise InputError("--path is empty", expected=host.path, hint="a variable in it is not set")
+            return Surroundings(sys.platform, os.environ, Path()), [Path(path).expanduser().absolute()]
+        around = Surroundings(sys.platform, os.environ, Path.home())
+    except RuntimeError as error:
+        raise InputError("this user has no home folder", found=str(error), hint="set HOME, or give --path") from error
+    return around, host.places(around)
+
+
+def _uninstall(host: Host, places: list[Path], own: str, dry_run: bool) -> int:
+    found = [place for place in places if is_installed(place, own)]
     if not found:
         raise InputError(
             f"no plug-in for {host.name} that this program installed",
+            found=f"none in {places[0]}",
             hint=f"give --path as you did when it was installed, or remove it in {host.title}",
         )
-    for place, tree in found.items():
-        removed, kept = remove_tree(place, tree.own, dry_run=dry_run)
-        for gone in removed:
+    for place in found:
+        removed = remove_tree(place, own, dry_run=dry_run)
+        for gone in removed.files:
             print(f"{'would remove' if dry_run else 'removed'} {gone}")
-        for left in kept:
+        for freed in removed.freed:
+            print(f"{'would take' if dry_run else 'took'} the lines of Faceplate out of {freed}")
+        for left in removed.kept:
             print(f"left {left}: it was changed, or came from elsewhere")
+    if not dry_run and host.undone.get(sys.platform):
+        print(host.undone[sys.platform])
     return 0

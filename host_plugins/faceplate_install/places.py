@@ -47,6 +47,7 @@ class Host:
         missing: what to do where no place is found.
         entries: places as they are written, by system.
         afterwards: what the user does next, by system.
+        undone: what is left to do when it was taken away, by system.
         oldest: version, where places have one folder a version.
     """
 
@@ -57,6 +58,7 @@ class Host:
     missing: str
     entries: Mapping[str, tuple[str, ...]]
     afterwards: Mapping[str, str]
+    undone: Mapping[str, str]
     oldest: tuple[int, int]
 
     def places(self, around: Surroundings) -> list[Path]:
@@ -112,7 +114,6 @@ def load_hosts() -> Mapping[str, Host]:
 
 def _host(name: str, values: Mapping[str, Any]) -> Host:
     first = tuple(values.get("any", ()))
-    said = values["afterwards"]
     major, minor = str(values.get("oldest", "0.0")).split(".")
     return Host(
         name=name,
@@ -121,6 +122,11 @@ def _host(name: str, values: Mapping[str, Any]) -> Host:
         path=values["path"],
         missing=values.get("missing", f"give --path: {values['path']}"),
         entries={system: first + tuple(values[system]) for system in SYSTEMS},
-        afterwards=said if isinstance(said, dict) else dict.fromkeys(SYSTEMS, said),
+        afterwards=_by_system(values["afterwards"]),
+        undone=_by_system(values.get("undone", "")),
         oldest=(int(major), int(minor)),
     )
+
+
+def _by_system(said: str | Mapping[str, str]) -> Mapping[str, str]:
+    return dict.fromkeys(SYSTEMS, said) if isinstance(said, str) else said

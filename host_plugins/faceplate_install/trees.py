@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
+import sysconfig
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from xml.sax.saxutils import escape
 
-from .archive import nuke_files, plugin_files, resolve_files
+from .archive import NotBuildable, nuke_files, plugin_files, resolve_files
 from .places import Host, Surroundings
 from .record import Tree
 
@@ -52,7 +53,7 @@ _AGENT = """\
 </dict>
 </plist>
 """
-_STARTUP = '@echo off\r\nstart "Faceplate server" /min "{program}" serve --config "{config}"\r\n'
+_STARTUP = '@echo off\r\nchcp 65001 >nul\r\nstart "Faceplate server" /min "{program}" serve --config "{config}"\r\n'
 
 
 def blender_tree(host: Host, _place: Path, _around: Surroundings) -> Tree:
@@ -73,19 +74,48 @@ def resolve_tree(host: Host, _place: Path, _around: Surroundings) -> Tree:
 
 def server_tree(host: Host, place: Path, around: Surroundings) -> Tree:
     """The server as a service of this user, started by this environment's program, with a configuration to edit."""
-    program = Path(sys.executable).with_name("faceplate.exe" if around.system == "win32" else "faceplate")
-    own = f"Application Support/{host.own}" if around.system == "darwin" else host.own
+    program = program_of("faceplate.exe" if around.system == "win32" else "faceplate")
+    own = own_folder(host, around)
     config = place / own / "server.toml"
+    both = {"program": str(program), "config": str(config)}
     if around.system == "linux":
-        doubled = {"program": str(program).replace("%", "%%"), "config": str(config).replace("%", "%%")}
-        name, text = "systemd/user/faceplate.service", _UNIT.format(**doubled)
+        said = {key: _for_systemd(value) for key, value in both.items()}
+        said["config"] = said["config"].replace("$", "$$")  # only the program's own path has no variables
+        name, text = "systemd/user/faceplate.service", _UNIT.format(**said)
     elif around.system == "darwin":
-        marked = {"program": escape(str(program)), "config": escape(str(config))}
-        name, text = "LaunchAgents/faceplate.server.plist", _AGENT.format(**marked)
+        said = {key: escape(value) for key, value in both.items()}
+        name, text = "LaunchAgents/faceplate.server.plist", _AGENT.format(**said)
     else:
-        name = "Microsoft/Windows/Start Menu/Programs/Startup/Faceplate server.cmd"
-        text = _STARTUP.format(program=program, config=config)
+        said = {key: value.replace("%", "%%") for key, value in both.items()}
+        name, text = "Microsoft/Windows/Start Menu/Programs/Startup/Faceplate server.cmd", _STARTUP.format(**said)
     return Tree(own, {name: text.encode()}, seeds={f"{own}/server.toml": SERVER_TOML.encode()})
+
+
+def own_folder(host: Host, around: Surroundings) -> str:
+    """Our folder inside a place, which holds the record."""
+    inside = host.name == "server" and around.system == "darwin"
+    return f"Application Support/{host.own}" if inside else host.own
+
+
+def program_of(name: str) -> Path:
+    """The program of this environment: beside Python, or where this Python's installers put programs.
+
+    Raises:
+        NotBuildable: it is in neither.
+    """
+    schemes = (sysconfig.get_default_scheme(), sysconfig.get_preferred_scheme("user"))
+    folders = [Path(sys.executable).parent, *(Path(sysconfig.get_path("scripts", scheme)) for scheme in schemes)]
+    found = next((folder / name for folder in folders if (folder / name).is_file()), None)
+    if found is None:
+        raise NotBuildable(f"the program {name}, which the service would start, is not in {folders[0]}")
+    return found
+
+
+def _for_systemd(word: str) -> str:
+    """Inside of double quotes on a command line of a unit."""
+    for sign, escaped in (("\\", "\\\\"), ('"', '\\"'), ("%", "%%")):
+        word = word.replace(sign, escaped)
+    return word
 
 
 def _inside(folder: str, files: Mapping[str, bytes]) -> dict[str, bytes]:
