@@ -34,6 +34,21 @@ def python_of(folder: Path) -> Path:
     return folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 
 
+def program_of(python: Path) -> Path:
+    """The faceplate program of an environment."""
+    return python.with_name("faceplate.exe" if os.name == "nt" else "faceplate")
+
+
+def why_failed(error: subprocess.CalledProcessError | OSError) -> tuple[str, str]:
+    """An installation that failed, and the next step."""
+    if isinstance(error, OSError):
+        reason = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+        return f"the environment cannot be made: {reason}", "make room and permission there, or give another --venv"
+    if "ensurepip" in map(str, error.cmd):
+        return "this Python cannot make environments", "on Debian and Ubuntu: apt install python3-venv, then again"
+    return "the installation failed", "read pip's message above; with the network back, run this again"
+
+
 def make_environment(folder: Path) -> None:
     """Make the environment with pip in it; a finished one is kept, a half-made one is made again."""
     python = python_of(folder)
@@ -94,16 +109,11 @@ def main() -> int:
             print("installing; this takes a few minutes the first time", flush=True)
             install(python_of(folder), tests=tests, gpu=options.gpu)
             said.write_text(should_say, "utf-8")
-    except subprocess.CalledProcessError as error:
-        if "ensurepip" in map(str, error.cmd):
-            return fail(
-                "this Python cannot make environments",
-                "on Debian and Ubuntu: apt install python3-venv, then run this again",
-            )
-        return fail("the installation failed", "read pip's message above; with the network back, run this again")
+    except (subprocess.CalledProcessError, OSError) as error:
+        return fail(*why_failed(error))
     python = str(python_of(folder))
     if options.what == "install":
-        print(f"Faceplate is installed: {python_of(folder).with_name('faceplate')}")
+        print(f"Faceplate is installed: {program_of(python_of(folder))}")
         return 0
     command = [python, "-m", "pytest"] if options.what == "test" else [python, "-m", "faceplate", "demo"]
     return subprocess.run([*command, *rest], cwd=ROOT if options.what == "test" else None).returncode

@@ -20,14 +20,17 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]  # beside this file in a bundle, above it in a clone
 
-from bootstrap import fail, leave_one_runtime, make_environment, pip, python_of  # noqa: E402
+from bootstrap import fail, leave_one_runtime, make_environment, pip, program_of, python_of, why_failed  # noqa: E402
 
 _CHECK = "import onnxruntime as o, sys; sys.exit('CUDAExecutionProvider' not in o.get_available_providers())"
 
 
 def damaged(folder: Path) -> str | None:
     """The first file of the bundle that is not as it was built."""
-    for line in (folder / "SHA256SUMS").read_text("utf-8").splitlines():
+    sums = folder / "SHA256SUMS"
+    if not sums.is_file():
+        return sums.name
+    for line in sums.read_text("utf-8").splitlines():
         digest, _, name = line.partition("  ")
         path = folder / name
         if not path.is_file() or hashlib.sha256(path.read_bytes()).hexdigest() != digest:
@@ -65,12 +68,12 @@ def main() -> int:
     try:
         make_environment(folder)
         install(python, HERE, cuda=options.cuda)
-    except subprocess.CalledProcessError:
-        return fail("the installation failed", "read pip's message above; with the network back, run this again")
+    except (subprocess.CalledProcessError, OSError) as error:
+        return fail(*why_failed(error))
     if options.cuda and subprocess.run([python, "-c", _CHECK]).returncode:
-        print("error: onnxruntime has no CUDA provider here\n  hint: check the driver, or install without --cuda")
+        fail("onnxruntime has no CUDA provider here", "check the driver, or install without --cuda")
         return 3
-    program = python.with_name("faceplate")
+    program = program_of(python)
     print(f"Faceplate is installed: {program}")
     return subprocess.run([program, "install", "server"]).returncode if options.service else 0
 

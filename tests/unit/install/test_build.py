@@ -109,14 +109,28 @@ def test_a_requirement_without_a_tested_version_is_refused(
         wheels.locked("cpu")
 
 
-@pytest.mark.parametrize("what", ["missing", "changed"])
+@pytest.mark.parametrize("what", ["missing", "changed", "no sums"])
 def test_a_damaged_bundle_installs_nothing(bundle: Path, what: str) -> None:
     (wheel,) = bundle.glob("*.whl")
-    wheel.unlink() if what == "missing" else wheel.write_bytes(wheel.read_bytes()[:-1])
+    if what == "no sums":
+        wheel = bundle / "SHA256SUMS"
+    wheel.write_bytes(wheel.read_bytes()[:-1]) if what == "changed" else wheel.unlink()
     done = run(sys.executable, "install.py", cwd=bundle)
     assert done.returncode == 2
     assert f"{wheel.name} of this bundle is damaged or missing" in done.stderr
     assert not (bundle / "venv").exists()
+
+
+def test_an_environment_that_cannot_be_made_says_why(bundle: Path, tmp_path: Path) -> None:
+    in_the_way = tmp_path / "file"
+    in_the_way.write_text("mine")
+    for program, words in ((bundle / "install.py", ()), (INSTALLERS / "bootstrap.py", ("install",))):
+        done = run(sys.executable, program, *words, "--venv", in_the_way / "venv")
+        assert done.returncode == 2
+        assert "Traceback" not in done.stderr
+        assert str(in_the_way) in done.stderr
+        assert "hint: make room and permission there" in done.stderr
+    assert in_the_way.read_text() == "mine"
 
 
 class Pip:
