@@ -48,14 +48,15 @@ def server_bundle(out: Path) -> Path:
 
 
 def with_readme(build: Callable[[Path], Path], host: str, inside: str) -> Callable[[Path], Path]:
-    """A plug-in's archive with what its README says, for those who get nothing else."""
+    """A plug-in's archive with its README and the sheet for testers, for those who get nothing else."""
 
     def built(out: Path) -> Path:
         with tempfile.TemporaryDirectory() as name:
             bare = build(Path(name))
             with zipfile.ZipFile(bare) as archive:
                 files = {entry: archive.read(entry) for entry in archive.namelist()}
-        files[inside] = (ROOT / "installers" / host / "README.md").read_bytes()
+        files[f"{inside}/README.md"] = (ROOT / "installers" / host / "README.md").read_bytes()
+        files[f"{inside}/TESTING.md"] = (ROOT / "host_plugins" / f"faceplate_{host}" / "TESTING.md").read_bytes()
         return write_zip(files, out / bare.name)
 
     return built
@@ -68,8 +69,8 @@ def checksums(files: dict[str, bytes]) -> bytes:
 
 BUILDERS: dict[str, Callable[[Path], Path]] = {
     "blender": blender_zip,
-    "nuke": with_readme(nuke_zip, "nuke", "faceplate/README.md"),
-    "resolve": with_readme(resolve_zip, "resolve", "Faceplate/README.md"),
+    "nuke": with_readme(nuke_zip, "nuke", "faceplate"),
+    "resolve": with_readme(resolve_zip, "resolve", "Faceplate"),
     "client": wheels.client_wheel,
     "server": server_bundle,
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import sysconfig
 from collections.abc import Callable, Mapping
@@ -12,6 +13,8 @@ from .archive import NotBuildable, nuke_files, plugin_files, resolve_files
 from .places import Host, Surroundings
 from .record import Tree
 
+INSTALLED = "installed.json"
+"""In Nuke's plug-in folder: a Nuke that was started from a desktop has no PATH that leads to the program."""
 SERVER_TOML = """\
 # Settings of the server: every key with its default is in server/README.md; an unknown key is refused.
 device = "auto"
@@ -61,10 +64,13 @@ def blender_tree(host: Host, _place: Path, _around: Surroundings) -> Tree:
     return Tree(host.own, _inside(host.own, plugin_files("faceplate_blender")))
 
 
-def nuke_tree(host: Host, _place: Path, _around: Surroundings) -> Tree:
-    """Nuke's plug-in folder, and the line that puts it on Nuke's path."""
+def nuke_tree(host: Host, _place: Path, around: Surroundings) -> Tree:
+    """Nuke's plug-in folder, which knows the program that installed it, and the line that puts it on Nuke's path."""
     line = f'import nuke\n\nnuke.pluginAddPath("./{host.own}")'
-    return Tree(host.own, _inside(host.own, nuke_files()), lines={"init.py": line})
+    program = program_of("faceplate.exe" if around.system == "win32" else "faceplate")
+    told = json.dumps({"program": str(program)}).encode()
+    files = {**nuke_files(), INSTALLED: told}
+    return Tree(host.own, _inside(host.own, files), lines={"init.py": line})
 
 
 def resolve_tree(host: Host, _place: Path, _around: Surroundings) -> Tree:
@@ -107,7 +113,7 @@ def program_of(name: str) -> Path:
     folders = [Path(sys.executable).parent, *(Path(sysconfig.get_path("scripts", scheme)) for scheme in schemes)]
     found = next((folder / name for folder in folders if (folder / name).is_file()), None)
     if found is None:
-        raise NotBuildable(f"the program {name}, which the service would start, is not in {folders[0]}")
+        raise NotBuildable(f"the program {name}, which starts the server, is not in {folders[0]}")
     return found
 
 

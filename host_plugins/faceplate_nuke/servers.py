@@ -3,7 +3,8 @@
 
     {"program": "/opt/faceplate/bin/faceplate", "name": "default", "folder": "", "start": false}
 
-Every key may be left out, and so may the file. Imports nothing of Nuke.
+Every key may be left out, and so may the file. Where no program is said it is the one that installed the plug-in, which
+`installed.json` names, or the first on the path. Imports nothing of Nuke.
 """
 
 from __future__ import annotations
@@ -12,12 +13,13 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from faceplate_client.connection import Place
 from faceplate_client.errors import HostError
 from faceplate_client.task import Servers
 
-FILE = "faceplate.json"
+FILE, INSTALLED = "faceplate.json", "installed.json"
 FOLDERS = (Path.home() / ".nuke", Path(__file__).resolve().parent.parent, Path(__file__).resolve().parent)
 
 
@@ -50,15 +52,19 @@ def load_settings(folders: Sequence[Path] = FOLDERS) -> ServerSettings:
     Raises:
         HostError: it is not such a file.
     """
+    installed = next((folder / INSTALLED for folder in folders if (folder / INSTALLED).is_file()), None)
+    default = {} if installed is None else _read(installed)
     path = next((folder / FILE for folder in folders if (folder / FILE).is_file()), None)
-    if path is None:
-        return ServerSettings()
+    return ServerSettings(**{**default, **({} if path is None else _read(path))})
+
+
+def _read(path: Path) -> dict[str, Any]:
     try:
         told = json.loads(path.read_text("utf-8"))
         known = {"program": str, "name": str, "folder": str, "start": bool}
         wrong = [name for name, value in told.items() if name not in known or not isinstance(value, known[name])]
         if wrong:
             raise HostError(f"{path}: {wrong[0]!r} is no setting", expected=", ".join(known), found=wrong[0])
-        return ServerSettings(**told)
+        return dict(told)
     except (OSError, ValueError, AttributeError, TypeError) as error:
         raise HostError(f"{path} cannot be read", found=str(error), hint="correct it, or take it away") from error

@@ -269,6 +269,14 @@ def test_a_server_settings_file(tmp_path: Path) -> None:
         True,
         "gpu0",
     )
+    installed = tmp_path / "plug-in" / servers.INSTALLED
+    installed.parent.mkdir()
+    installed.write_text('{"program": "/env/bin/faceplate"}')
+    assert servers.load_settings([installed.parent]).program == "/env/bin/faceplate", "the one that installed it"
+    assert servers.load_settings([tmp_path, installed.parent]).program == "/opt/f/faceplate", "what the artist says"
+    (tmp_path / servers.FILE).write_text('{"name": "gpu0"}')
+    settings = servers.load_settings([tmp_path, installed.parent])
+    assert (settings.program, settings.name) == ("/env/bin/faceplate", "gpu0")
     for damaged in ('{"progam": "x"}', '{"start": "yes"}', "[", "[]"):
         (tmp_path / servers.FILE).write_text(damaged)
         with pytest.raises(host.HostError):

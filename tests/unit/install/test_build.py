@@ -176,4 +176,5 @@ def test_a_plugin_brings_its_readme(built: Path, host: str, inside: str) -> None
     (path,) = built.glob(f"faceplate-{host}-*.zip")
     archive = zipfile.ZipFile(path)
     assert archive.read(f"{inside}README.md") == (INSTALLERS / host / "README.md").read_bytes()
+    assert f"{inside}TESTING.md" in archive.namelist()
     assert any(name.endswith("faceplate_client/client.py") for name in archive.namelist())

@@ -224,6 +224,8 @@ def test_nuke_finds_its_folder_by_a_line_in_init(cli: Cli, tmp_path: Path) -> No
         patch.setitem(sys.modules, "nuke", told)
         exec(compile(mine.read_text(), "init.py", "exec"), {})
     assert added == ["./gizmos", "./faceplate"]
+    told = json.loads((tmp_path / "faceplate" / "installed.json").read_text("utf-8"))
+    assert Path(told["program"]).is_file()
     for name in ("init.py", "menu.py", "faceplate_nuke/host.py", "faceplate_nuke/faceplate_client/wire/__init__.py"):
         assert (tmp_path / "faceplate" / name).is_file(), name
     assert cli("install", "nuke", "--path", tmp_path, "--uninstall").code == 0
@@ -291,7 +293,7 @@ def test_the_server_is_started_by_this_environment(
     (tmp_path / "faceplate").unlink()
     (tmp_path / "faceplate.exe").unlink()
     monkeypatch.setattr(sysconfig, "get_path", lambda *_: str(tmp_path / "nowhere"))
-    with pytest.raises(archive.NotBuildable, match="which the service would start"):
+    with pytest.raises(archive.NotBuildable, match="which starts the server"):
         server_tree(host, place, around)
 
 
