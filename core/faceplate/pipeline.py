@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field
 from functools import reduce
@@ -28,13 +28,14 @@ from .errors import SidecarError
 from .face import Appearance, Identity, Observation
 from .frame import Box, Frame, Pixels
 from .job import SwapSettings
-from .swap.base import Engine, FaceCrop, FaceResult, ShotEngine, ShotSolve
+from .swap.base import Engine, FaceCrop, FaceResult, MatteEngine, ShotEngine, ShotSolve
 from .swap.change import Change, cut, extent, light_under, numbers
 from .swap.comp import final_matte
 from .swap.crossing import Crossing
 from .swap.together import Together
 
 Plane = NDArray[np.float32]
+_Sent = Mapping[str, torch.Tensor] | None
 
 _WIDEST = 8
 
@@ -51,6 +52,7 @@ class FaceTask:
         exposure: power of two that brings the track's skin to where a photograph has it; one for the whole track.
         appearance: what the track usually looks like, or None.
         solve: what a `ShotEngine` has settled for the track, or None.
+        mattes: what a `MatteEngine` has steadied over the frames around, by name, or None.
     """
 
     track: int
@@ -60,6 +62,7 @@ class FaceTask:
     exposure: float
     appearance: Appearance | None = None
     solve: ShotSolve | None = None
+    mattes: Mapping[str, Plane] | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -176,7 +179,7 @@ class FacePipeline:
         if not placed:
             return untouched(frame, out)
         whole = reduce(Box.union, (window for _, window in placed))
-        plate, hold = self._upload(frame, whole, holdout, crossing)
+        plate, hold, mattes = self._upload(frame, whole, holdout, [task.mattes for task, _ in placed], crossing)
         clock.lap("upload")
         seen = []
         for task, window in placed:
@@ -188,7 +191,10 @@ class FacePipeline:
             seen.append((under, before if display is None else decode_display(display), display))
         clock.lap("view")
         views = [before if display is None else display for _, before, display in seen]
-        crops = [self._crop(frame, window, task, view) for (task, window), view in zip(placed, views, strict=True)]
+        crops = [
+            self._crop(frame, window, task, view, steady)
+            for (task, window), view, steady in zip(placed, views, mattes, strict=True)
+        ]
         results = self._swapped(crops, [self.prepare(task.identity) for task, _ in placed])
         clock.lap("engine")
         changes = []
@@ -213,14 +219,22 @@ class FacePipeline:
     def look(self, frame: Frame, task: FaceTask) -> Any:
         """What one frame says to a `ShotEngine` about a track; None where the face is not in it."""
         assert isinstance(self.engine, ShotEngine)
+        return self._looked(self.engine.look, frame, task)
+
+    def matte_look(self, frame: Frame, task: FaceTask) -> Any:
+        """What one frame says to a `MatteEngine` about a face's mattes; None where the face is not in it."""
+        assert isinstance(self.engine, MatteEngine)
+        return self._looked(self.engine.matte_look, frame, task)
+
+    def _looked(self, look: Callable[[FaceCrop, Any], Any], frame: Frame, task: FaceTask) -> Any:
         window = self._window(frame, task)
         if window.is_empty:
             return None
         with self._stream():
-            plate, _ = self._upload(frame, window, None, Crossing(self.device))
+            plate, *_ = self._upload(frame, window, None, [None], Crossing(self.device))
             view = to_linear_view(plate, self.config.to_rec709(frame.colour_space), task.exposure)
             view = encode_display(view) if self.engine.encoding == "display" else view
-            return self.engine.look(self._crop(frame, window, task, view), self.prepare(task.identity))
+            return look(self._crop(frame, window, task, view, None), self.prepare(task.identity))
 
     def _stream(self) -> AbstractContextManager[Any]:
         """A stream of this thread's own, so that copies of one frame run beside the work on another."""
@@ -253,15 +267,24 @@ class FacePipeline:
         return window.intersect(frame.data_window)
 
     def _upload(
-        self, frame: Frame, window: Box, holdout: Plane | None, crossing: Crossing
-    ) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """(3, h, w) float32 on the device, and the hold-out (h, w); half travels as half."""
+        self,
+        frame: Frame,
+        window: Box,
+        holdout: Plane | None,
+        mattes: Sequence[Mapping[str, Plane] | None],
+        crossing: Crossing,
+    ) -> tuple[torch.Tensor, torch.Tensor | None, list[_Sent]]:
+        """(3, h, w) float32 on the device, the hold-out (h, w) and each face's mattes; half travels as half."""
         arrays: list[Any] = [np.moveaxis(frame.crop(window), -1, 0)]
         if holdout is not None:
             rows, columns = window.slices(frame.data_window)
             arrays.append(holdout[rows, columns])
-        plate, *hold = crossing.up(arrays)
-        return plate.float(), hold[0] if hold else None
+        given = [one for one in mattes if one is not None]
+        plate, *rest = crossing.up(arrays + [plane for one in given for plane in one.values()])
+        hold = None if holdout is None else rest.pop(0)
+        there = iter(rest)
+        sent: list[_Sent] = [None if one is None else {name: next(there) for name in one} for one in mattes]
+        return plate.float(), hold, sent
 
     def _change(
         self,
@@ -292,7 +315,7 @@ class FacePipeline:
         facts = {"matte_px": matte.sum(), "light_before": light[0], "light_after": light[1]}
         return Change(task.track, task.identity.name, inner, under, edited, matte, result, facts)
 
-    def _crop(self, frame: Frame, window: Box, task: FaceTask, view: torch.Tensor) -> FaceCrop:
+    def _crop(self, frame: Frame, window: Box, task: FaceTask, view: torch.Tensor, mattes: _Sent) -> FaceCrop:
         corner = np.array([window.x0, window.y0, 0], np.float32)
         return FaceCrop(
             view=view,
@@ -305,6 +328,7 @@ class FacePipeline:
             frame=frame.number or 0,
             cover=task.observation.cover,
             solve=task.solve,
+            mattes=mattes,
         )
 
     def _download(

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -28,6 +29,7 @@ from .holdout import HoldOutFiles
 from .manifest import FrameRecord
 from .plan import PlannedFace, ShotPlan
 from .spec import digest
+from .steady import LookMemory, Steady, reach_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,6 +49,7 @@ class FrameWork:
         thumbs_folder: where their pictures go.
         hashes: of input files.
         write: how a finished frame is written.
+        looks: what nets said of frames' mattes.
     """
 
     plate: Plate
@@ -61,20 +64,28 @@ class FrameWork:
     thumbs_folder: Path
     hashes: HashCache = field(default_factory=HashCache)
     write: Callable[[Path, Plate, Frame, SwappedFrame, Delivery], None] = write_frame
+    looks: LookMemory = field(default_factory=LookMemory)
+
+    @property
+    def steady(self) -> Steady:
+        """Steadies the mattes of the plate's faces."""
+        return Steady(self.plate, self.hashes, self.looks)
 
     def key(self, source: FrameSource) -> str:
         """Digest of all that decides one output file: another key means that the file is stale."""
         assert source.path is not None
-        return digest(
-            {
-                "recipe": self.recipe,
-                "input": self.hashes.get(source.path),
-                "holdout": self.holdout.key(source, self.hashes) if self.holdout else None,
-                "faces": [face.key(source.source) for face in self.plan.faces(source.source)],
-                "settings": asdict(self.settings.at(source.number)),
-                "number": [source.number, source.source],
-            }
-        )
+        faces, engine = self.plan.faces(source.source), self.pipeline.engine
+        facts: dict[str, Any] = {
+            "recipe": self.recipe,
+            "input": self.hashes.get(source.path),
+            "holdout": self.holdout.key(source, self.hashes) if self.holdout else None,
+            "faces": [face.key(source.source) for face in faces],
+            "settings": asdict(self.settings.at(source.number)),
+            "number": [source.number, source.source],
+        }
+        if reach_of(engine):
+            facts["around"] = [self.steady.key(face, source.source, engine) for face in faces]
+        return digest(facts)
 
     def is_current(self, source: FrameSource, record: FrameRecord | None) -> bool:
         """Whether an earlier run's output is there, whole and not stale."""
@@ -109,7 +120,8 @@ class FrameWork:
         frame = self.plate.read(source, self._window(source, tasks))
         clock.append(time.perf_counter())
         holdout = None if self.holdout is None else self.holdout.read(source, frame)
-        swapped = self.pipeline.process(frame, [task for _, task in tasks], holdout)
+        given = [self.steady.task(face, task, self.pipeline) for face, task in tasks]
+        swapped = self.pipeline.process(frame, given, holdout)
         clock.append(time.perf_counter())
         path = self.outputs[source.number]
         attributes = {

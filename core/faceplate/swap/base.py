@@ -10,7 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, runtime_checkable
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from ..face import Appearance, Cover, Points
 from ..frame import Box
@@ -48,6 +50,8 @@ class FaceCrop:
         frame: frame number.
         cover: what lies in front of the face, as in `Observation`; None where the crop is all there is to go by.
         solve: what was settled for the track; None where the crop is all there is to go by.
+        mattes: on the engine's device, by name, as `MatteEngine.steady` gives them; None where the crop is all there is
+            to go by.
     """
 
     view: torch.Tensor
@@ -60,6 +64,7 @@ class FaceCrop:
     frame: int
     cover: Cover | None = None
     solve: ShotSolve | None = None
+    mattes: Mapping[str, torch.Tensor] | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -126,4 +131,22 @@ class ShotEngine(Engine, Protocol):
 
     def solve(self, looks: Sequence[Any]) -> ShotSolve:
         """What holds for the track, whatever the order of `looks`."""
+        ...
+
+
+@runtime_checkable
+class MatteEngine(ShotEngine, Protocol):
+    """An engine whose nets draw mattes, which it steadies over the frames around each."""
+
+    @property
+    def matte_reach(self) -> int:
+        """Frames before and after that `steady` looks at; 0 where its nets draw no matte."""
+        ...
+
+    def matte_look(self, crop: FaceCrop, prepared: Any) -> Any:
+        """What one frame says, kept on the host. Settings, cover and solve do not count."""
+        ...
+
+    def steady(self, looks: Sequence[Any], at: int) -> Mapping[str, NDArray[np.float32]]:
+        """The mattes of the frame at an index of `looks`: consecutive frames, None where the face is not seen."""
         ...

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -23,6 +24,7 @@ from faceplate.jobs.analyse import analyse_frame
 from faceplate.jobs.hashes import HashCache
 from faceplate.jobs.plan import PlannedFace, ShotPlan, exposure_frames, skin_median, track_exposure
 from faceplate.jobs.spec import Workbench
+from faceplate.pipeline import SwappedFrame
 from faceplate.plate import Plate
 
 from ..workers.warm import WarmCache
@@ -96,11 +98,14 @@ class FaceFinder:
 
     Args:
         cache: keeps sidecars and exposures.
+
+    Attributes:
+        hashes: of the shots' files.
     """
 
     def __init__(self, cache: WarmCache) -> None:
         self._cache = cache
-        self._hashes = HashCache()
+        self.hashes = HashCache()
 
     def find(self, question: FaceQuestion, bench: Workbench) -> FrameFaces:
         """The faces of the frame.
@@ -169,7 +174,7 @@ class FaceFinder:
         stored = question.frame.stored
         if shot.source is None or stored is None or question.frame.number is None:
             return False  # pixels that came through memory have no file to compare
-        return self._hashes.get(stored.path) != shot.source.hashes.get(question.frame.number)
+        return self.hashes.get(stored.path) != shot.source.hashes.get(question.frame.number)
 
     def _exposure(
         self, question: FaceQuestion, bench: Workbench, track: Track, hashes: dict[tuple[int, ...], str], *, alone: bool
@@ -209,3 +214,15 @@ def exposure_key(plate: Plate, track: Track, hashes: dict[tuple[int, ...], str])
             where.update(np.ascontiguousarray(track.observations[number].landmarks).tobytes())
         hashes[which] = where.hexdigest()
     return "exposure", plate.decision.space, tuple(frames), tuple(files), hashes[which]
+
+
+def face_facts(track: int, identity: str, seen: Any, swapped: SwappedFrame) -> dict[str, Any]:
+    """What an answer tells of a face."""
+    numbers = {
+        "score": float(seen.score),
+        "yaw_deg": float(seen.yaw_deg),
+        "width_px": float(seen.width_px),
+        **{name: float(value) for name, value in swapped.facts.get(track, {}).items() if value is not None},
+    }
+    finite = {name: round(value, 4) if math.isfinite(value) else None for name, value in numbers.items()}
+    return {"track": track, "identity": identity, "origin": seen.origin.value, **finite}

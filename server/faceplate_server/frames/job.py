@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import hashlib
-import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
@@ -26,8 +25,9 @@ from faceplate.jobs.holdout import fit_holdout
 from faceplate.jobs.people import Person, check_people
 from faceplate.jobs.plan import PlannedFace, ShotPlan, solve_frames, track_solve
 from faceplate.jobs.spec import ApplyJob, Workbench, job_id
+from faceplate.jobs.steady import LookMemory, Steady
 from faceplate.media.matte import read_matte
-from faceplate.pipeline import FacePipeline, SwappedFrame, untouched
+from faceplate.pipeline import FacePipeline, FaceTask, SwappedFrame, untouched
 from faceplate.plate import FrameSource, Plate, open_plate
 from faceplate.provenance.attributes import output_attributes, settings_hash
 from faceplate.swap.base import ShotEngine, ShotSolve
@@ -49,7 +49,7 @@ from .bridge import (
     write_layer,
 )
 from .copies import Copier
-from .faces import FaceFinder, FaceQuestion, FrameFaces, stamp
+from .faces import FaceFinder, FaceQuestion, FrameFaces, face_facts, stamp
 from .file import write_from_slot
 from .form import check_form, write_result
 
@@ -65,11 +65,13 @@ class FrameJobs:
     Args:
         roots: files that may be touched.
         cache: keeps identities, sidecars and plates.
+        looks: keeps what nets said of mattes.
     """
 
-    def __init__(self, roots: Roots, cache: WarmCache) -> None:
+    def __init__(self, roots: Roots, cache: WarmCache, looks: LookMemory) -> None:
         self.roots = roots
         self.cache = cache
+        self.looks = looks
         self.faces = FaceFinder(cache)
         self.copier = Copier()
 
@@ -245,6 +247,13 @@ class _FrameRun:
         ]
         return dataclasses.replace(found, plan=ShotPlan(planned))
 
+    def _steadied(self, found: FrameFaces, face: PlannedFace, task: FaceTask) -> FaceTask:
+        """With mattes steadied over the shot, where its files are there, as in a batch job."""
+        if self.files is None or found.source != "sidecar":
+            return task
+        self.job.token.check()
+        return Steady(self.files, self.home.faces.hashes, self.home.looks).task(face, task, self.pipeline)
+
     def _holdout(self, frame: Frame) -> Any:
         wanted = self.message.holdout
         if wanted is None:
@@ -268,7 +277,7 @@ class _FrameRun:
         holdout = self._holdout(frame)
         sampled = self.settings.at(self.message.frame)
         number = cast("int", frame.number)
-        tasks = [task for _, task in face_tasks(found.plan, number, sampled)]
+        tasks = [self._steadied(found, *one) for one in face_tasks(found.plan, number, sampled)]
         self.job.token.check()
         return self.pipeline.process(frame, tasks, holdout, out), slot
 
@@ -382,7 +391,7 @@ class _FrameRun:
         if found is not None:
             facts["faces_from"] = found.source[:200]
             facts["faces"] = [
-                _face_facts(face.track.id, face.identity.name, face.seen(self._number), swapped)
+                face_facts(face.track.id, face.identity.name, face.seen(self._number), swapped)
                 for face in found.plan.planned
             ]
         return facts
@@ -394,14 +403,3 @@ class _FrameRun:
         if self.in_slot is not None or self.files is None:
             return self.message.frame
         return self.files.sequence.frames[0]
-
-
-def _face_facts(track: int, identity: str, seen: Any, swapped: SwappedFrame) -> dict[str, Any]:
-    numbers = {
-        "score": float(seen.score),
-        "yaw_deg": float(seen.yaw_deg),
-        "width_px": float(seen.width_px),
-        **{name: float(value) for name, value in swapped.facts.get(track, {}).items() if value is not None},
-    }
-    finite = {name: round(value, 4) if math.isfinite(value) else None for name, value in numbers.items()}
-    return {"track": track, "identity": identity, "origin": seen.origin.value, **finite}

@@ -18,13 +18,14 @@ from faceplate.jobs.hashes import HashCache
 from faceplate.jobs.holdout import open_holdout
 from faceplate.jobs.patches import write_patch
 from faceplate.jobs.plan import PlannedFace, ShotPlan
+from faceplate.jobs.steady import LookMemory, reach_of
 from faceplate.media.movies.tags import CodesAre
 from faceplate.pipeline import FacePipeline
 from faceplate.plate import FrameSource, Plate, open_plate
 
 from ..workers.warm import WarmCache
 
-_APART = ("plate", "plan", "pipeline", "settings", "holdout", "hashes", "outputs", "thumbs", "write")
+_APART = ("plate", "plan", "pipeline", "settings", "holdout", "hashes", "outputs", "thumbs", "write", "looks")
 """Fields of `FrameWork` that do not travel as they are."""
 _WRITERS = {write.__name__: write for write in (write_frame, write_patch)}
 
@@ -45,7 +46,7 @@ def describe(work: FrameWork, source: FrameSource) -> dict[str, Any]:
         "write": next(name for name, write in _WRITERS.items() if write is work.write),
         "faces": [
             {
-                "track": _around(face, source.source),
+                "track": _around(face, source.source, max(1, reach_of(work.pipeline.engine))),
                 "identity": face.identity.content_hash,
                 "exposure": face.exposure,
                 "solve": face.solve,
@@ -55,9 +56,9 @@ def describe(work: FrameWork, source: FrameSource) -> dict[str, Any]:
     }
 
 
-def _around(face: PlannedFace, frame: int) -> Any:
+def _around(face: PlannedFace, frame: int, reach: int) -> Any:
     """The track with the frame and its neighbours alone."""
-    near = {number: seen for number, seen in face.track.observations.items() if abs(number - frame) <= 1}
+    near = {number: seen for number, seen in face.track.observations.items() if abs(number - frame) <= reach}
     return dataclasses.replace(face.track, observations=near)
 
 
@@ -67,11 +68,13 @@ class RangeFrames:
     Args:
         cache: keeps plates and identities.
         config: OCIO configuration.
+        looks: keeps what nets said of mattes.
     """
 
-    def __init__(self, cache: WarmCache, config: ColourConfig) -> None:
+    def __init__(self, cache: WarmCache, config: ColourConfig, looks: LookMemory) -> None:
         self._cache = cache
         self._config = config
+        self._looks = looks
 
     def plate(self, job: str, pattern: str, colour: tuple[str, CodesAre]) -> Plate:
         """The plate of a job, opened once; `colour` as the job found it."""
@@ -111,6 +114,7 @@ class RangeFrames:
             settings=KeyedSettings.from_json(message["settings"]),
             holdout=asked,
             thumbs=frozenset([source.number] if message["thumb"] else []),
-            hashes=HashCache(),
+            hashes=self._cache.make(("hashes of job", job), HashCache) if reach_of(pipeline.engine) else HashCache(),
+            looks=self._looks,
             write=_WRITERS[message["write"]],
         )

@@ -46,6 +46,7 @@ from faceplate.jobs.frame_memory import FrameMemory
 from faceplate.jobs.manifest import FrameRecord
 from faceplate.jobs.plan import PlannedFace, looks
 from faceplate.jobs.spec import MESH, Workbench
+from faceplate.jobs.steady import LookMemory
 from faceplate.models.sessions import SessionPool
 from faceplate.pipeline import FacePipeline
 from faceplate_client import wire
@@ -89,8 +90,9 @@ class WorkerProcess:
         self.bench = bench
         roots = Roots(Path(root) for root in start["roots"])
         self._rings = RingTable(start["folder"], start["limits"])
-        self._frames = FrameJobs(roots, self.cache)
-        self._range = RangeFrames(self.cache, bench.config)
+        looks = LookMemory()
+        self._frames = FrameJobs(roots, self.cache, looks)
+        self._range = RangeFrames(self.cache, bench.config, looks)
         self._memory = FrameMemory(lambda: self.cache.shrink(0))
         self._gate = StepGate()
         self._tokens: dict[int, CancelToken] = {}

@@ -12,6 +12,8 @@ from ..base import TensorNet, Tensors
 
 SourceKind = Literal["embedding", "picture", "none"]
 
+_MASKS = ("mask", "target_mask")
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Swapped:
@@ -62,6 +64,11 @@ class Swapper(Protocol):
     def post(self, outputs: Mapping[str, torch.Tensor]) -> Swapped:
         """What the net gave, as pictures and mattes."""
         ...
+
+
+def gives_matte(swapper: Swapper) -> bool:
+    """Whether it says where it changes the face."""
+    return any(spec.name in _MASKS for spec in swapper.net.card.outputs)
 
 
 def swapped(swapper: Swapper, crops: torch.Tensor, source: torch.Tensor) -> Swapped:

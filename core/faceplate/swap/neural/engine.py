@@ -7,12 +7,14 @@ landmarks, which are on the host already.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch.nn import functional
 
 from ...colour.model_view import decode_display, encode_display
@@ -21,7 +23,7 @@ from ...face import Identity, Points
 from ...frame import Box
 from ...job import SwapSettings
 from ...nets import templates
-from ...nets.swappers.base import Swapped, Swapper, swapped
+from ...nets.swappers.base import Swapped, Swapper, gives_matte, swapped
 from ..base import FaceCrop, FaceResult, ShotSolve
 from ..mesh.flow import yaw_fade
 from ..mesh.place import window as face_window
@@ -30,11 +32,11 @@ from .finish import Finish, finished, reference_result, skin_colour
 from .place import Crop, find_crop
 from .shot import ShotLook, solve
 from .stages import Crops, MatteStage, PictureStage
+from .steady import REACH, SIDE, Kept, MatteLook, look_of, steadied
 from .who import Convert, source_of
 
 _MOST_RUNS = 16
 """Crops that a net gets at once."""
-_MATTE_SIDE = 256
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,9 +84,10 @@ class NeuralEngine:
         pictures: restorers and editors, in the order in which they follow the swapper.
         mattes: nets that say where the plate's face is.
         most_runs: crops that the swapper gets at once.
+        kept: what the swapper made lately; None for a new one.
     """
 
-    version = "1"
+    version = "2"
     encoding: Literal["linear", "display"] = "linear"
 
     def __init__(
@@ -95,6 +98,7 @@ class NeuralEngine:
         pictures: Sequence[PictureStage] = (),
         mattes: Sequence[MatteStage] = (),
         most_runs: int = _MOST_RUNS,
+        kept: Kept | None = None,
     ) -> None:
         self.name = name
         self._swapper = swapper
@@ -102,6 +106,8 @@ class NeuralEngine:
         self._pictures = tuple(pictures)
         self._mattes = tuple(mattes)
         self._most_runs = most_runs
+        self._own_matte = gives_matte(swapper)
+        self._kept = kept or Kept()
 
     @property
     def swapper(self) -> Swapper:
@@ -146,7 +152,7 @@ class NeuralEngine:
     def smaller(self, parts: int) -> NeuralEngine:
         """See `ShotEngine.smaller`: fewer crops go through a net at once."""
         runs = max(1, self._most_runs // parts)
-        return NeuralEngine(self.name, self._swapper, self._convert, self._pictures, self._mattes, runs)
+        return NeuralEngine(self.name, self._swapper, self._convert, self._pictures, self._mattes, runs, self._kept)
 
     def look(self, crop: FaceCrop, prepared: NeuralPrepared) -> ShotLook:
         """What one frame says about colour and size; the net runs once, without boost."""
@@ -161,6 +167,31 @@ class NeuralEngine:
     def solve(self, looks: Sequence[ShotLook]) -> ShotSolve:
         """See `shot.solve`."""
         return solve(looks)
+
+    @property
+    def matte_reach(self) -> int:
+        """See `MatteEngine.matte_reach`."""
+        return REACH if self._own_matte or self._mattes else 0
+
+    def matte_look(self, crop: FaceCrop, prepared: NeuralPrepared) -> MatteLook:
+        """What the nets' mattes are in one frame; the swapper runs without boost, and only if it draws one."""
+        self._check(prepared)
+        with torch.no_grad():
+            place = self._place(crop.landmarks, crop.pixel_aspect)
+            shown = self._matte_crop(crop, place)
+            mattes = {}
+            if self._own_matte:
+                face = _Face(crop, place, 1, prepared.source)
+                (own,) = self._swapped([face], [encode_display(place.cut(crop.view))])[1]
+                assert own is not None
+                mattes["own"] = own
+            if self._mattes:
+                mattes["keep"] = self._seen(shown[None])[0]
+            return look_of(shown, mattes)
+
+    def steady(self, looks: Sequence[MatteLook | None], at: int) -> Mapping[str, NDArray[np.float32]]:
+        """See `steady.steadied`."""
+        return steadied(looks, at)
 
     def _check(self, prepared: NeuralPrepared) -> None:
         if not isinstance(prepared, NeuralPrepared) or prepared.engine != self.name:
@@ -199,8 +230,13 @@ class NeuralEngine:
         plates = [face.fine.cut(face.crop.view) for face in faces]
         shown = [encode_display(plate) for plate in plates]
         pictures, mattes = self._swapped(faces, shown)
+        if self._own_matte:
+            mattes = [
+                matte if face.crop.mattes is None else face.crop.mattes["own"]
+                for face, matte in zip(faces, mattes, strict=True)
+            ]
         pictures = self._staged(faces, shown, pictures)
-        keeps = self._kept(shown)
+        keeps = self._keeps(faces)
         return [
             finished(
                 Finish(
@@ -214,6 +250,7 @@ class NeuralEngine:
                         "crop_px": face.place.covers_px,
                         "boost": float(face.factor),
                         "solved_over": float(face.crop.solve.looks) if face.crop.solve is not None else 0.0,
+                        "matte_over_time": float(self._over_time(face.crop)),
                     },
                 ),
                 plate,
@@ -221,10 +258,31 @@ class NeuralEngine:
             for face, picture, matte, keep, plate in zip(faces, pictures, mattes, keeps, plates, strict=True)
         ]
 
+    def _over_time(self, crop: FaceCrop) -> bool:
+        return crop.cover is not None and (self.matte_reach == 0 or crop.mattes is not None)
+
     def _swapped(
         self, faces: Sequence[_Face], shown: Sequence[torch.Tensor]
     ) -> tuple[list[torch.Tensor], list[torch.Tensor | None]]:
-        """The net's picture (3, s, s) and matte (s, s) of each face, all in one batch."""
+        """The net's picture (3, s, s) and matte (s, s) of each face, all in one batch. On a CPU, faces of a net with a
+        matte go one by one, and what `matte_look` has run already does not run again.
+        """
+        if not self._own_matte or shown[0].device.type != "cpu":
+            return self._run(faces, shown)
+        alone = [
+            self._kept.make([one, face.source], partial(self._alone, face, one))
+            for face, one in zip(faces, shown, strict=True)
+        ]
+        return [picture for picture, _ in alone], [matte for _, matte in alone]
+
+    def _alone(self, face: _Face, shown: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        (picture,), (matte,) = self._run([face], [shown])
+        assert matte is not None
+        return picture, matte
+
+    def _run(
+        self, faces: Sequence[_Face], shown: Sequence[torch.Tensor]
+    ) -> tuple[list[torch.Tensor], list[torch.Tensor | None]]:
         counts = [face.factor**2 for face in faces]
         parts = torch.cat([boost.split(one, face.factor) for face, one in zip(faces, shown, strict=True)])
         who = torch.cat([face.source.expand(n, *face.source.shape[1:]) for face, n in zip(faces, counts, strict=True)])
@@ -264,12 +322,25 @@ class NeuralEngine:
                     pictures[index] = picture
         return pictures
 
-    def _kept(self, shown: Sequence[torch.Tensor]) -> list[torch.Tensor | None]:
-        """(s, s) of each face, where all mattes see it; None without any."""
+    def _keeps(self, faces: Sequence[_Face]) -> list[torch.Tensor | None]:
+        """(s, s) of each face, where all nets for mattes see it; None without any. One that was steadied is taken as it
+        is, the others run in one batch.
+        """
         if not self._mattes:
-            return [None] * len(shown)
-        crops = torch.stack([_of_side(one, _MATTE_SIDE) for one in shown])
-        return list(torch.stack([stage(crops) for stage in self._mattes]).amin(0))
+            return [None] * len(faces)
+        found = [None if face.crop.mattes is None else face.crop.mattes["keep"] for face in faces]
+        lacking = [index for index, keep in enumerate(found) if keep is None]
+        if lacking:
+            crops = torch.stack([self._matte_crop(faces[index].crop, faces[index].place) for index in lacking])
+            for index, keep in zip(lacking, self._seen(crops), strict=True):
+                found[index] = keep
+        return list(found)
+
+    def _seen(self, crops: torch.Tensor) -> torch.Tensor:
+        return torch.stack([stage(crops) for stage in self._mattes]).amin(0)
+
+    def _matte_crop(self, crop: FaceCrop, place: Crop) -> torch.Tensor:
+        return encode_display(place.of_size(SIDE).cut(crop.view))
 
 
 def unchanged(crop: FaceCrop) -> FaceResult:

@@ -82,7 +82,6 @@ def finished(finish: Finish, plate: torch.Tensor) -> FaceResult:
         **finish.facts,
         "face_px": place.face_px,
         "occluded": (blocked * core).sum() / core.sum().clamp(min=1e-3),
-        "matte_over_time": float(crop.cover is not None),
         "matte_guarded": lost,
         **{f"gain_{name}": gain[index] for index, name in enumerate(("red", "green", "blue"))},
     }

@@ -23,7 +23,9 @@ from tests.support.stand_in import StandIn, engine_of, posterised, somebody, war
 Plate = tuple[np.ndarray, np.ndarray]
 
 
-def crop_of(engine: NeuralEngine, plate: Plate, *, yaw: float = 0.0, solve: Any = None, **settings: Any) -> FaceCrop:
+def crop_of(
+    engine: NeuralEngine, plate: Plate, *, yaw: float = 0.0, solve: Any = None, mattes: Any = None, **settings: Any
+) -> FaceCrop:
     picture, landmarks = plate
     chosen = SwapSettings(**settings)
     raster = Box(0, 0, picture.shape[1], picture.shape[0])
@@ -31,7 +33,7 @@ def crop_of(engine: NeuralEngine, plate: Plate, *, yaw: float = 0.0, solve: Any 
     rows, columns = window.slices(raster)
     view = torch.from_numpy(np.ascontiguousarray(picture[rows, columns].transpose(2, 0, 1), np.float32))
     moved = (landmarks - np.array([window.x0, window.y0, 0], np.float32)).astype(np.float32)
-    return FaceCrop(view, window, moved, 1.0, yaw, chosen, None, 1, solve=solve)
+    return FaceCrop(view, window, moved, 1.0, yaw, chosen, None, 1, solve=solve, mattes=mattes)
 
 
 def swap(engine: NeuralEngine, crop: FaceCrop) -> FaceResult:
