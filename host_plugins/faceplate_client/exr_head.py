@@ -25,11 +25,15 @@ class ExrHead:
         size: (width, height) of the display window, px; (0, 0) where the head has none.
         interop_id: colorInteropID, "" where it has none.
         slate: why the frame failed, where the file is a slate of ours; else None.
+        pixel_aspect: width / height of a pixel.
+        has_views: whether it holds pictures for several eyes.
     """
 
     size: tuple[int, int]
     interop_id: str
     slate: str | None
+    pixel_aspect: float = 1.0
+    has_views: bool = False
 
 
 def read_head(path: Path) -> ExrHead | None:
@@ -52,7 +56,9 @@ def read_head(path: Path) -> ExrHead | None:
     interop = found[0].get("colorInteropID", b"").decode("utf-8", "replace")
     if SLATE in found[0]:
         slate = found[0][SLATE].decode("utf-8", "replace")
-    return ExrHead(size, interop, slate)
+    aspect = found[0].get("pixelAspectRatio", b"")
+    pixel_aspect = float(struct.unpack("<f", aspect)[0]) if len(aspect) == 4 else 1.0
+    return ExrHead(size, interop, slate, pixel_aspect, "multiView" in found[0] or "view" in found[0])
 
 
 def _attributes(data: bytes) -> tuple[dict[str, bytes], int] | None:

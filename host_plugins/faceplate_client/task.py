@@ -168,6 +168,8 @@ class Task(Generic[T]):
                 call = self._calls.get_nowait()
             except queue.Empty:
                 return not self.ended
+            if self._closing.is_set():
+                continue  # it was meant for a document that is closed
             try:
                 call.answer = call.question(self._host)
             except BaseException as error:
@@ -202,6 +204,7 @@ class Task(Generic[T]):
         self._closing.set()
         if self._thread.ident is not None:
             self._thread.join(patience_s)
+        self.tick()  # lets go of what waits
         return not self._thread.is_alive()
 
     def _work(self) -> None:

@@ -53,11 +53,16 @@ class Knob(Protocol):
         ...
 
     def evaluate(self) -> str | None:
-        """Of texts and files: with expressions resolved. None where nothing is in it."""
+        """Of files and of some texts: with expressions resolved, and in files the current frame's number. None where
+        nothing is in it."""
         ...
 
     def isAnimated(self) -> bool:
-        """Whether it has keys or an expression."""
+        """Whether it has keys; whether an expression counts is not written down."""
+        ...
+
+    def hasExpression(self) -> bool:
+        """Whether it has an expression."""
         ...
 
     def setAnimated(self, *where: Any) -> Any:
@@ -82,6 +87,10 @@ class Knob(Protocol):
 
     def toScript(self) -> str:
         """As a script has it."""
+        ...
+
+    def fromScript(self, text: str) -> Any:
+        """Set it as a script does, with its keys."""
         ...
 
     def values(self) -> Sequence[str]:

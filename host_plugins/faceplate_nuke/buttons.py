@@ -21,7 +21,7 @@ from faceplate_client import __version__
 from faceplate_client.client import Client
 from faceplate_client.errors import ClientError, NoClips, ServerNotFound
 from faceplate_client.frame_maths import Span
-from faceplate_client.host import Progress, Scope
+from faceplate_client.host import Progress
 from faceplate_client.outcome import Analysis, BatchOutcome
 from faceplate_client.task import Session, Task, run
 
@@ -60,8 +60,14 @@ def press(button: str, group: str) -> None:
         host.say(said(error))
 
 
-def start(group: str, action: Action, ended: Callable[[Any], None]) -> None:
+def start(here: NukeHost, group: str, action: Action, ended: Callable[[Any], None]) -> None:
     """Run an action and hand on what it gives; offers to start a server where none runs.
+
+    Args:
+        here: that the action was made with.
+        group: full name, "" for all or none.
+        action: what to do.
+        ended: told what it gives.
 
     Raises:
         ClientError: it cannot begin; the script is as it was.
@@ -79,9 +85,8 @@ def start(group: str, action: Action, ended: Callable[[Any], None]) -> None:
                 return
             servers = settings.servers(start=True)
     if not host.has_window():
-        ended(run(NukeHost(), servers, action))
+        ended(run(here, servers, action))
         return
-    here = NukeHost()
     # the worker may not call the script itself: it has the main thread do so, which comes when it is free
     task: Task[Any] = Task(here, servers, action, wake=lambda: host.later(lambda: task.tick()))
     RUNNING.task, RUNNING.group = task, group
@@ -96,7 +101,7 @@ def _watch(here: NukeHost, task: Task[Any], group: str, ended: Callable[[Any], N
     """On a thread of its own: the progress window, and the label of the group."""
     meter = host.meter("Faceplate")
     shown = ""
-    while not task.ended:
+    while not task.ended and RUNNING.task is task:
         progress = task.progress
         meter.setMessage(progress.text)
         meter.setProgress(percent(progress))
@@ -118,7 +123,9 @@ def _show_state(here: NukeHost, task: Task[Any], group: str, words: str) -> None
 
 
 def finish(here: NukeHost, task: Task[Any], group: str, ended: Callable[[Any], None]) -> None:
-    """On the main thread, when the action has ended."""
+    """On the main thread, when the action has ended; nothing where its script was closed before."""
+    if RUNNING.task is not task:
+        return
     RUNNING.task, RUNNING.group, RUNNING.watcher = None, "", None
     try:
         if group:
@@ -126,13 +133,18 @@ def finish(here: NukeHost, task: Task[Any], group: str, ended: Callable[[Any], N
         ended(task.result())
     except ClientError as error:
         host.say(said(error))
+    except Exception as error:
+        host.say(
+            f"Faceplate stopped by a fault of its own: {type(error).__name__}: {error}.\nThe Script Editor has more."
+        )
+        raise
 
 
 def close() -> None:
     """The script is closed or Nuke ends: stop, and ask nothing more of the script."""
-    if RUNNING.task is not None:
-        RUNNING.task.close()
-        RUNNING.task = None
+    task, RUNNING.task, RUNNING.group = RUNNING.task, None, ""
+    if task is not None:
+        task.close()
 
 
 def percent(progress: Progress) -> int:
@@ -145,13 +157,14 @@ def percent(progress: Progress) -> int:
 
 def process_range(group: str) -> None:
     """Make the group's range."""
-    start(group, work.process(NukeHost(), group), tell)
+    here = NukeHost()
+    start(here, group, work.process(here, group), tell)
 
 
 def process_frame(group: str) -> None:
     """Make the frame that the viewer stands at."""
-    frame = host.current_frame()
-    start(group, work.process(NukeHost(), group, Span(frame, frame)), tell)
+    here, frame = NukeHost(), host.current_frame()
+    start(here, group, work.process(here, group, Span(frame, frame)), tell)
 
 
 def cancel(group: str) -> None:
@@ -193,12 +206,14 @@ def remove(group: str) -> None:
 
 def find_faces(group: str) -> None:
     """Find the faces, and say their numbers."""
-    start(group, work.find_faces(NukeHost(), group), tell_faces)
+    here = NukeHost()
+    start(here, group, work.find_faces(here, group), tell_faces)
 
 
 def check(group: str) -> None:
     """Ask the server how it is."""
-    name = NukeHost().about().name
+    here = NukeHost()
+    name = here.about().name
 
     def ask(session: Session) -> str:
         with Client(session.servers.find, name) as client:
@@ -208,7 +223,7 @@ def check(group: str) -> None:
         words = f"{'ready' if pong.ready else 'starting'}, version {version}" + (f", {devices}" if devices else "")
         return words if version == __version__ else f"{words}; this plug-in is {__version__}: update both"
 
-    start("", ask, lambda words: host.say(f"Faceplate server: {words}"))
+    start(here, "", ask, lambda words: host.say(f"Faceplate server: {words}"))
 
 
 _BUTTONS: dict[str, Callable[[str], None]] = {
@@ -238,19 +253,12 @@ def process_all() -> None:
     """Make the ranges of all groups of the script, one after the other."""
     here = NukeHost()
     try:
-        names = sorted({clip.id for clip in here.clips(Scope.ALL)})
+        names = here.group_names()
         if not names:
-            raise NoClips("the script has no Faceplate group with an input", hint="Tab, Faceplate")
-        works = [work.process(here, name) for name in names]
-        start("", lambda session: merged([one(session) for one in works]), tell)
+            raise NoClips("the script has no Faceplate group", hint="Tab, Faceplate")
+        start(here, "", work.process_each(here, names), tell)
     except ClientError as error:
         host.say(said(error))
-
-
-def merged(outcomes: list[BatchOutcome]) -> BatchOutcome:
-    """Outcomes of several groups as one."""
-    notes = dict.fromkeys(note for outcome in outcomes for note in outcome.notes)
-    return BatchOutcome(tuple(clip for outcome in outcomes for clip in outcome.clips), tuple(notes))
 
 
 def install() -> None:

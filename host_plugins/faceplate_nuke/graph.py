@@ -8,28 +8,29 @@ always right, and costs a write.
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from faceplate_client.errors import BadClip
+from faceplate_client.exr_head import read_head
 from faceplate_client.frame_maths import Span
 from faceplate_client.host import Clip
 
 from . import colours, knobs
 from .api import Node, Root
+from .files import file_at, has_view, pattern_of
 
 PASSING = ("Dot", "NoOp", "PostageStamp")
 """Nodes that give their input as it is."""
 NESTING = ("Root", "Group", "LiveGroup", "Gizmo")
 """Nodes that have nodes in them."""
 MOVIES = (".mov", ".mp4", ".m4v", ".mxf", ".avi", ".mkv", ".r3d", ".braw", ".ari", ".arx")
-_NUMBER = re.compile(r"%0?(\d*)d|(#+)")
 _NOT_PICTURE = re.compile(
     r"^\s*(?:xpos|ypos|selected|label|name|note_font\S*|tile_color|gl_color|postage_stamp|cached|dope_sheet|hide_input"
-    r"|lifetimeStart|lifetimeEnd|bookmark|indicators|help|icon)\b.*$"
+    r"|bookmark|indicators|help|icon)\b.*$"
 )
 SEPARATOR = "|"
 """Between a group's name and a view, in ids of results."""
@@ -52,6 +53,15 @@ class Surroundings:
     colour: colours.Management
     views: Sequence[str]
     script_flags: int
+
+
+def find(root: Node, full_name: str) -> Node | None:
+    """A node by its full name, from the root down: nuke.toNode looks from whatever group is current, inside of a button
+    the button's. None where it is not there."""
+    found: Node | None = root
+    for part in full_name.split("."):
+        found = found.node(part) if found is not None and found.Class() in NESTING else None
+    return found
 
 
 def groups(owner: Node) -> Iterator[Node]:
@@ -136,13 +146,16 @@ def plain_read(node: Node) -> tuple[Node | None, str]:
     while node.Class() != "Read":
         below = node.input(0)
         off = node.knob("disable")
-        is_off = off is not None and not off.isAnimated() and bool(off.value())
+        is_off = off is not None and not knobs.varies(off) and bool(off.value())
         if below is None or not (node.Class() in PASSING or is_off):
             return None, f"{node.name()} is no Read of files"
         node = below
     off = node.knob("disable")
-    if off is not None and (off.isAnimated() or bool(off.value())):
+    if off is not None and (knobs.varies(off) or bool(off.value())):
         return None, f"{node.name()} is disabled"
+    lifetime = node.knob("useLifetime")
+    if lifetime is not None and bool(lifetime.value()):
+        return None, f"{node.name()} has a lifetime"
     return node, ""
 
 
@@ -166,7 +179,8 @@ class Files:
 def files_of(read: Node, timeline: Span, view: str, around: Surroundings) -> Files | str:
     """What the server would read in place of Nuke; why it cannot, where the Read node does more than reading."""
     name = read.name()
-    pattern = pattern_of(str(read["file"].value() or ""), view)
+    file = str(read["file"].value() or "")
+    pattern = pattern_of(file, view)
     if pattern is None:
         return f"{name} has a file name that only Nuke can resolve, or a single file"
     if pattern.lower().endswith(MOVIES):
@@ -178,33 +192,35 @@ def files_of(read: Node, timeline: Span, view: str, around: Surroundings) -> Fil
     used = timeline.moved(shift)
     if used.meet(media) != used:
         return f"{name} has no files for all of frames {timeline}"
+    other = _other_picture(read, file_at(pattern, used.first), view if not has_view(file) else "")
+    if other:
+        return f"{name} {other}"
     space = _space(read, around.colour)
     return space[1:] if space.startswith("!") else Files(pattern, media, used, space)
+
+
+def _other_picture(read: Node, file: Path, view: str) -> str:
+    """What makes Nuke's picture another one than the file's, "" for nothing; `view` where all have the same files."""
+    raster, head = read.format(), read_head(file)
+    if head is None:  # no EXR, which the server may read with square pixels; or not there, which it will say
+        return "has pixels that are not square" if abs(raster.pixelAspect() - 1) > 1e-3 else ""
+    if view and head.has_views:
+        return "has several views in one file"
+    same = head.size == (int(raster.width()), int(raster.height()))
+    if not same or abs(raster.pixelAspect() - head.pixel_aspect) > 1e-3:
+        return "is read in another format than its files have"
+    return ""
 
 
 def _shift(read: Node, media: Span) -> int | None:
     """File number less timeline frame, None where the Read node does anything but count."""
     mode, said = str(read["frame_mode"].value()), str(read["frame"].value() or "").strip()
-    if read["frame"].isAnimated():
+    if knobs.varies(read["frame"]):
         return None
     if mode == "start at" and re.fullmatch(r"-?\d+", said):
         return media.first - int(said)
     # an offset's sign is not written down anywhere
     return 0 if not said or said == "frame" or (mode == "offset" and said == "0") else None
-
-
-def pattern_of(file: str, view: str) -> str | None:
-    """A Read node's file as the server takes it, None where only Nuke can tell what it means."""
-    if any(sign in file for sign in "[]$\\") or not os.path.isabs(file):
-        return None
-    if view:
-        file = file.replace("%V", view).replace("%v", view[:1])
-    folder, name = os.path.split(file)
-    found = list(_NUMBER.finditer(name))
-    if len(found) != 1 or "%" in folder + _NUMBER.sub("", name) or "#" in folder:
-        return None
-    digits = "#" * (len(found[0][2]) if found[0][2] else int(found[0][1] or 1))
-    return os.path.join(folder, name[: found[0].start()] + digits + name[found[0].end() :])
 
 
 def _space(read: Node, colour: colours.Management) -> str:
@@ -230,7 +246,7 @@ def fingerprint(group: Node, view: str, around: Surroundings) -> str:
 
     Files on disk do not count: the server looks at those when the result is processed again.
     """
-    said = hashlib.sha256(view.encode())
+    said = hashlib.sha256(f"{view} {around.colour.text}".encode("utf-8", "surrogatepass"))
     for name in (*knobs.CHOICES, *knobs.SETTINGS):
         said.update(f"{name} {group[name].toScript()}\n".encode("utf-8", "surrogatepass"))
     seen: dict[str, int] = {}
@@ -247,10 +263,18 @@ def fingerprint(group: Node, view: str, around: Surroundings) -> str:
         kept = "\n".join(line for line in lines if not _NOT_PICTURE.match(line))
         said.update(f"{node.Class()} {node.inputs()}\n{kept}\n".encode("utf-8", "surrogatepass"))
         below = [node.input(index) for index in range(node.inputs())]
-        waiting += [one for one in below if one is not None]
-        if node.Class() == "Group":
+        waiting += [one for one in (*below, _above(node, around.root)) if one is not None]
+        if node.Class() in NESTING:
             waiting += list(node.nodes())
     return said.hexdigest()[:16]
+
+
+def _above(node: Node, root: Node) -> Node | None:
+    """Of an Input inside of a group: what is wired into the group."""
+    number = node.knob("number") if node.Class() == "Input" else None
+    owner, dot, _ = node.fullName().rpartition(".")
+    group = find(root, owner) if dot and number is not None else None
+    return None if group is None or number is None else group.input(round(float(number.value())))
 
 
 def state_of(group: Node, around: Surroundings, now: Callable[[Node, str, Surroundings], str] = fingerprint) -> str:

@@ -101,8 +101,19 @@ def servers_of(asked: argparse.Namespace, settings: ServerSettings) -> Servers:
     if asked.server_folder or asked.server_name:
         place = Place(Path(asked.server_folder) if asked.server_folder else None, asked.server_name or settings.name)
     if asked.server_command:
-        command = json.loads(asked.server_command)
+        command = _command(asked.server_command)
     return Servers(place=place, start=servers.start, command=command)
+
+
+def _command(text: str) -> list[str]:
+    """Raises BadWords where it is no list of words."""
+    try:
+        words = json.loads(text)
+    except ValueError as error:
+        raise BadWords(f"--server-command is no JSON: {error}") from error
+    if not isinstance(words, list) or not words or not all(isinstance(word, str) for word in words):
+        raise BadWords('--server-command has to be a JSON list such as ["faceplate", "serve"]')
+    return words
 
 
 class Batch:
@@ -191,15 +202,10 @@ def work_through(script: str) -> int:
         asked = arguments(words_behind(script, host.raw_arguments(), sys.argv))
         as_json = asked.json
         outcome = Batch(asked, tell, lambda: bool(stops)).run()
-        if asked.save:
-            host.save_script(Path(asked.save).absolute())
-        path = (
-            Path(asked.report) if asked.report else Path(asked.script).absolute().parent / "faceplate" / "report.json"
-        )
-        report = {**outcome.to_json(), "format": FORMAT, "script": str(Path(asked.script).absolute())}
-        report |= {"nuke": NukeHost().about().version, "saved": asked.save or None}
-        make_folder(path.parent)
-        write_whole(path, json.dumps(report, indent=1, ensure_ascii=False).encode("utf-8"))
+        unsaved = _save(asked.save)
+        path = _report(asked, outcome, unsaved)
+        if unsaved is not None:
+            raise unsaved
     except BadWords as error:
         return _fail(tell, "BadInput", str(error), "nuke -t batch.py SCRIPT.nk [--frames 1001-1100] [--json]", 2)
     except ClientError as error:
@@ -211,6 +217,26 @@ def work_through(script: str) -> int:
         if one.error is not None:
             sys.stderr.write(f"error: {one.clip}: {one.error}\n  hint: {one.error.hint}\n")
     return outcome.exit_code
+
+
+def _save(path: str) -> HostError | None:
+    """Why the script was not saved where the order says; the report is written all the same."""
+    try:
+        if path:
+            host.save_script(Path(path).absolute())
+    except HostError as error:
+        return error
+    return None
+
+
+def _report(asked: argparse.Namespace, outcome: BatchOutcome, unsaved: HostError | None) -> Path:
+    script = Path(asked.script).absolute()
+    path = Path(asked.report) if asked.report else script.parent / "faceplate" / "report.json"
+    report = {**outcome.to_json(), "format": FORMAT, "script": str(script), "nuke": NukeHost().about().version}
+    report["saved"] = None if unsaved is not None or not asked.save else asked.save
+    make_folder(path.parent)
+    write_whole(path, json.dumps(report, indent=1, ensure_ascii=False).encode("utf-8"))
+    return path
 
 
 def _fail(tell: Callable[[dict[str, Any]], None], kind: str, message: str, hint: str, code: int) -> int:

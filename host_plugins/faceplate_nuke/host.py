@@ -3,7 +3,8 @@
 
 The only file that imports `nuke`. A group is a clip, one for each view that it does. Everything is called on Nuke's
 main thread and never from a callback of a knob or a render, where Nuke refuses to execute and to edit the graph.
-Groups are looked up by name at every call: a node that was deleted meanwhile raises on any touch.
+A group that an action works for is kept hold of, so that it may be renamed; others are looked up by name at every call.
+A node that was deleted raises on any touch.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from faceplate_client.slot_header import FrameHeader
 
 from . import colours, graph, knobs, placing, rendering, scratch
 from .api import Meter, Node, Root
+from .files import awkward_sign
 
 RUNNING = "running"
 """What the state of a group begins with while an action works for it."""
@@ -40,6 +42,8 @@ class NukeHost:
     def __init__(self, listener: Callable[[Progress | None], bool] | None = None) -> None:
         self.listener = listener
         self._cancelled = False
+        self._held: dict[str, Node] = {}
+        self._made: dict[tuple[str, str], str] = {}
 
     # What there is
 
@@ -87,6 +91,18 @@ class NukeHost:
             raise ClipGone(f"{clip_id} does not do the view {view or 'of a script with one view'!r} any more")
         return graph.clip_of(group, view, around)
 
+    def begin(self, clip_id: str) -> None:
+        """An action begins to work for a group: it may be renamed from now on, and what it is now is what the result is
+        made from, whatever the artist changes meanwhile.
+
+        Raises:
+            ClipGone, BadClip: it cannot be worked for.
+        """
+        group, around = self._group(clip_id), surroundings()
+        self._held[clip_id] = group
+        for view in graph.views_of(group, around.views):
+            self._made[clip_id, view] = graph.fingerprint(group, view, around)
+
     def group_names(self) -> list[str]:
         """Full names of all groups, those without an input too."""
         return [group.fullName() for group in self._groups()]
@@ -122,11 +138,18 @@ class NukeHost:
         """The cache folder that the artist chose, None for the script's.
 
         Raises:
-            BadClip: it is no absolute path.
+            BadClip: it is no absolute path, or Nuke cannot read files in the folder that results would go to.
         """
         said = knobs.text(self._group(clip_id), knobs.FOLDER)
         if said and not os.path.isabs(said):
             raise BadClip("the cache folder has to be a full path", found=said, hint="or leave it empty")
+        folder = Path(said) if said else self.project().folder
+        sign = awkward_sign(str(folder))
+        if sign is not None:
+            raise BadClip(
+                f"results cannot lie in {folder}: Nuke takes a {sign} in the name of a file for something else",
+                hint="choose a Cache Folder without such signs in the group, under More",
+            )
         return Path(said) if said else None
 
     def bakes(self, clip: Clip, results: Path) -> Path:
@@ -172,22 +195,26 @@ class NukeHost:
                 result,
                 views=around.views,
                 working=colours.working_space(around.colour) or "",
-                made=graph.fingerprint(group, clip.view, around),
+                made=self._made_from(group, clip.id, clip.view, around),
                 failed=_failed(result.tag.record),
                 constant=nuke.CONSTANT,
             )
             group[knobs.COLOUR].setValue(around.colour.text)
             group[knobs.STATE].setValue(graph.state_of(group, around))
         except (RuntimeError, ValueError, NameError, TypeError) as error:
-            raise PlaceFailed(f"Nuke did not take the result of {clip.name!r}", found=str(error)) from error
+            raise PlaceFailed(f"Nuke did not take the result of {clip.name!r}", found=str(error).strip()) from error
         return placed
+
+    def _made_from(self, group: Node, clip_id: str, view: str, around: graph.Surroundings) -> str:
+        made = self._made.get((clip_id, view))
+        return graph.fingerprint(group, view, around) if made is None else made
 
     def reload(self, placed: Placed) -> None:
         """Read files that were written anew; they were made from what the group is now."""
         group, around = self._group(placed.clip_id), surroundings()
         results = knobs.results_of(group)
         one = results[placed.view]
-        one["made"] = graph.fingerprint(group, placed.view, around)
+        one["made"] = self._made_from(group, placed.clip_id, placed.view, around)
         one["failed"] = _failed(placed.tag.record)
         knobs.set_results(group, results)
         group[knobs.STATE].setValue(graph.state_of(group, around))
@@ -219,13 +246,24 @@ class NukeHost:
 
     @contextmanager
     def undo_step(self, name: str) -> Iterator[None]:
-        """One step of Nuke's undo; the labels are at rest before it, since undo brings them back."""
-        around = surroundings()
-        with unrecorded():
-            for group in self._groups():
-                if str(group[knobs.STATE].value()).startswith(RUNNING):
-                    group[knobs.STATE].setValue(graph.state_of(group, around))
-        nuke.Undo.begin(name)
+        """One step of Nuke's undo; the labels are at rest before it, since undo brings them back.
+
+        Raises:
+            PlaceFailed: Nuke renders, and lets nothing be changed meanwhile.
+        """
+        try:
+            around = surroundings()
+            with unrecorded():
+                for group in self._groups():
+                    if str(group[knobs.STATE].value()).startswith(RUNNING):
+                        group[knobs.STATE].setValue(graph.state_of(group, around))
+            nuke.Undo.begin(name)
+        except RuntimeError as error:
+            raise PlaceFailed(
+                "Nuke lets nothing be changed in the script now",
+                found=str(error).strip(),
+                hint="let it render or stop it, then the same again: what is done is not done twice",
+            ) from error
         try:
             yield
         finally:
@@ -261,17 +299,23 @@ class NukeHost:
         return list(graph.groups(surroundings().root))
 
     def _group(self, clip_id: str) -> Node:
-        # from the root down: nuke.toNode looks from whatever group is current, inside of a button the button's
-        found: Node | None = surroundings().root
-        for part in clip_id.split("."):
-            found = found.node(part) if found is not None and found.Class() in graph.NESTING else None
+        with suppress(ValueError, KeyError):  # deleted, or none is held
+            held = self._held[clip_id]
+            held.name()
+            return held
+        found = graph.find(surroundings().root, clip_id)
         if found is not None and knobs.is_ours(found):
+            knobs.check(found)
             return found
-        held = [
+        others = [
             group for group in self._groups() if any(r["clip"] == clip_id for r in knobs.results_of(group).values())
         ]
-        if len(held) == 1:
-            return held[0]
+        if len(others) == 1 and found is None:
+            return others[0]
+        if found is not None and found.knob(knobs.VERSION) is not None:
+            raise ClipGone(
+                f"{clip_id} is a gizmo, whose inside cannot be changed", hint="press Copy to Group in it first"
+            )
         raise ClipGone(f"there is no Faceplate group {clip_id!r} in the script")
 
 

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import json
+import math
+import os
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -14,6 +16,7 @@ from faceplate_client.frame_maths import Span
 from faceplate_client.job_record import Recipe
 
 from .api import Knob, Node
+from .files import pattern_of
 
 VERSION = "faceplate_version"
 """Hidden knob that makes a group one of ours; its value is the version of the group's layout."""
@@ -68,9 +71,33 @@ def is_ours(node: Node) -> bool:
     return node.Class() == "Group" and node.knob(VERSION) is not None
 
 
+def check(node: Node) -> None:
+    """Prove that this plug-in knows the group.
+
+    Raises:
+        BadClip: it was made by a later plug-in, or lacks knobs.
+    """
+    there = node.knobs()
+    lacking = [name for name in KNOBS if name not in there]
+    if number(node, VERSION) > LAYOUT or lacking:
+        raise BadClip(
+            f"{node.fullName()} is not a group as this plug-in makes them",
+            found=f"no knob {lacking[0]!r}" if lacking else f"layout {number(node, VERSION)}",
+            hint="put a new Faceplate group in, or bring the plug-in up to date: faceplate install nuke",
+        )
+
+
 def text(node: Node, name: str) -> str:
     """A text or file knob with its expressions resolved; "" for nothing, which Nuke gives as None."""
-    return str(node[name].evaluate() or "").strip()
+    knob = node[name]
+    # a text that was added to a node is a String_Knob, which has no evaluate, or an EvalString_Knob
+    said = knob.evaluate() if hasattr(knob, "evaluate") else knob.value()
+    return str(said or "").strip()
+
+
+def varies(knob: Knob) -> bool:
+    """Whether a knob's value may be another one at another frame."""
+    return bool(knob.isAnimated() or knob.hasExpression())
 
 
 def name_of(node: Node) -> str:
@@ -92,7 +119,9 @@ def recipe_of(node: Node, frames: Span) -> Recipe:
     identity = text(node, IDENTITY)
     if not identity:
         raise BadClip(f"{node.name()}: no identity is chosen", hint="choose an identity file (.fpid) in the group")
-    holdout = text(node, HOLDOUT)
+    if not os.path.isabs(identity):
+        raise BadClip(f"{node.name()}: the identity has to be a full path", found=identity, hint="choose it anew")
+    holdout = _holdout(node)
     return Recipe(
         assignments=(wire.Assignment(identity, _track(node)),),
         settings=_settings(node, frames),
@@ -105,6 +134,22 @@ def recipe_of(node: Node, frames: Span) -> Recipe:
         commercial=bool(node[COMMERCIAL].value()),
         bake=bool(node[RENDER_INPUT].value()),
     )
+
+
+def _holdout(node: Node) -> str:
+    """Files of the hold-out: the knob as it is written, since Nuke would put the current frame's number in."""
+    said = str(node[HOLDOUT].value() or "").strip()
+    if not said or (os.path.isabs(said) and not any(sign in said for sign in "[]$%#")):
+        return said
+    pattern = pattern_of(said, "")
+    if pattern is None:
+        raise BadClip(
+            f"{node.name()}: the hold-out's files have a name that only Nuke can resolve",
+            expected="a full path such as /show/roto.####.exr",
+            found=said,
+            hint="write the name out; for views that differ use a group for each",
+        )
+    return pattern
 
 
 def _track(node: Node) -> int | str:
@@ -124,19 +169,25 @@ def _settings(node: Node, frames: Span) -> dict[str, tuple[tuple[int, float], ..
     found: dict[str, tuple[tuple[int, float], ...]] = {}
     for name, default in SETTINGS.items():
         knob = node[name]
-        if knob.isAnimated():
+        if varies(knob):
             found[name] = _keys(knob, frames)
         elif float(knob.value()) != default:
             found[name] = ((0, float(knob.value())),)
     for piece in filter(None, re.split(r"[,\s]+", text(node, OTHERS))):
         name, _, said = piece.partition("=")
         try:
-            found[name] = ((0, float(said)),)
+            found[name] = ((0, _finite(float(said))),)
         except ValueError as error:
             raise BadClip(
                 f"{node.name()}: the other settings are not understood", expected="for example boost=2", found=piece
             ) from error
     return found
+
+
+def _finite(value: float) -> float:
+    if not math.isfinite(value):
+        raise ValueError(f"{value} is no value of a setting")
+    return value
 
 
 def _keys(knob: Knob, frames: Span) -> tuple[tuple[int, float], ...]:
@@ -150,9 +201,16 @@ def results_of(node: Node) -> dict[str, dict[str, Any]]:
     """What is placed in a group, by view; none where the knob holds anything else."""
     try:
         told = json.loads(str(node[RESULTS].value() or "{}"))
-        return {str(view): dict(one) for view, one in told.items()}
+        found = {str(view): dict(one) for view, one in told.items()}
     except (ValueError, AttributeError, TypeError):
         return {}
+    return found if all(_is_whole(one) for one in found.values()) else {}
+
+
+def _is_whole(one: Mapping[str, Any]) -> bool:
+    """Whether everything is there that the others rely on."""
+    texts = all(isinstance(one.get(name), str) for name in ("job", "record", "clip", "file", "pattern"))
+    return texts and all(isinstance(one.get(name), int) for name in ("first", "last")) and "before" in one
 
 
 def set_results(node: Node, results: Mapping[str, Mapping[str, Any]]) -> None:

@@ -11,9 +11,8 @@ expression, no callback, so that a farm without this plug-in renders the same. W
 
 from __future__ import annotations
 
-import os
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from faceplate_client.errors import PlaceFailed
@@ -22,6 +21,7 @@ from faceplate_client.host import Clip, Placed, Result, Tag
 
 from . import colours, knobs
 from .api import Knob, Node
+from .files import nuke_path, with_views
 
 WIRES = (
     ("Plate", 0, "Source"),
@@ -122,9 +122,25 @@ def place(
                 found=result.colour_space,
                 hint="set $OCIO for Nuke and the server, or switch Render Input on in the group",
             )
-    show = inside(group, "Show")["which"]
+    with _whole_or_not(group):
+        return _place(group, clip, result, space, views=views, made=made, failed=failed, constant=constant)
+
+
+def _place(
+    group: Node,
+    clip: Clip,
+    result: Result,
+    space: str | None,
+    *,
+    views: Sequence[str],
+    made: str,
+    failed: int,
+    constant: int,
+) -> Placed:
+    read, show = inside(group, "Result"), inside(group, "Show")["which"]
     before = _before(group, {"show": int(float(show.value())), "space": str(read["colorspace"].value())})
-    results = knobs.results_of(group)
+    there = set(views) if len(views) > 1 else {""}
+    results = {view: one for view, one in knobs.results_of(group).items() if view in there}  # views come and go
     path = nuke_path(result.pattern)
     if clip.view:
         path = with_views(path, clip.view)
@@ -140,7 +156,9 @@ def place(
         "raw": space is None,
     }
     del values["file"]
-    read["file"].fromUserText(f"{path} {result.files.first}-{result.files.last}")
+    # a range that begins with a minus is part of the name to it; the format comes from the file, so this is no setValue
+    frames = f" {result.files.first}-{result.files.last}" if result.files.first >= 0 else ""
+    read["file"].fromUserText(path + frames)
     for name, value in values.items():
         read[name].setValue(value)
     if space is not None:
@@ -169,6 +187,27 @@ def place(
     show.setValue(1)
     read["reload"].execute()
     return placed_of(group, clip.view, results[clip.view])
+
+
+@contextmanager
+def _whole_or_not(group: Node) -> Iterator[None]:
+    """What is changed within stays where all of it could be done; else every knob is as it was."""
+    read = inside(group, "Result")
+    touched = [
+        *(read[name] for name in (*EMPTY, "colorspace")),
+        *(inside(group, "ResultBound")[name] for name in ("box", "disable")),
+        inside(group, "ByFrame")["which"],
+        inside(group, "Show")["which"],
+        group[knobs.RESULTS],
+    ]
+    before = [(knob, knob.toScript()) for knob in touched]
+    try:
+        yield
+    except Exception:
+        for knob, text in before:
+            if knob.toScript() != text:
+                knob.fromScript(text)
+        raise
 
 
 def _before(group: Node, now: Mapping[str, Any]) -> dict[str, Any]:
@@ -248,19 +287,3 @@ def placed_of(group: Node, view: str, one: Mapping[str, Any]) -> Placed:
         pattern=str(one["pattern"]),
         timeline=Span(int(one["first"]), int(one["last"])),
     )
-
-
-def nuke_path(pattern: str) -> str:
-    """A pattern as Nuke writes it: slashes, and %04d for "####". A name with a percent sign of its own cannot be."""
-    folder, name = os.path.split(pattern)
-    digits = re.search(r"#+", name)
-    assert digits is not None
-    path = os.path.join(folder, name[: digits.start()] + f"%0{len(digits[0])}d" + name[digits.end() :])
-    return path.replace("\\", "/")
-
-
-def with_views(path: str, view: str) -> str:
-    """The same with Nuke's word for the view: results of all views lie beside each other."""
-    folder, name = os.path.split(path)
-    head, dot, tail = name.rpartition(f".{view}.")
-    return f"{folder}/{head}.%V.{tail}" if dot else path

@@ -7,6 +7,7 @@ Works on nodes that it is given; `execute` is `nuke.execute`.
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -18,7 +19,8 @@ from faceplate_client.result_folder import file_of, is_whole
 
 from . import knobs
 from .api import Knob, Node
-from .placing import bound, inside, nuke_path, with_views
+from .files import nuke_path, with_views
+from .placing import bound, inside
 
 WRITE = {
     "file_type": "exr",
@@ -31,6 +33,8 @@ WRITE = {
 }
 """The inner Write: everything that the graph has, as it is. The file type comes first, since the others hang on it."""
 BUSY, CANCELLED = "already executing", "cancel"
+_LITTLE = 64 << 20
+"""Bytes that a frame may need, so that less of them is a full disk."""
 
 
 def render(
@@ -62,6 +66,8 @@ def render(
     """
     for frame in frames:
         file = file_of(pattern, frame)
+        if group.input(0) is None:  # Nuke would render black
+            raise BakeFailed(f"{group.fullName()} has no input any more", hint="wire the plate into it, process again")
         try:
             with unrecorded(), _ready(group, root, view, pattern) as write:
                 execute(write, frame, frame, 1, [view] if view else [])
@@ -71,14 +77,16 @@ def render(
                 cancelled()
                 yield frame
                 continue
-            raise _failed(group, frame, error) from error
+            raise _failed(group, frame, file, error) from error
         if not is_whole(file):
-            raise BakeFailed(f"frame {frame} of {group.fullName()} was not written", found=f"no file {file}")
+            raise BakeFailed(
+                f"frame {frame} of {group.fullName()} was not written", found=f"no file {file}", hint=_room(file)
+            )
         yield frame
 
 
-def _failed(group: Node, frame: int, error: Exception) -> BakeFailed:
-    hint = None
+def _failed(group: Node, frame: int, file: Path, error: Exception) -> BakeFailed:
+    hint = _room(file)
     if BUSY in str(error).lower():
         hint = "Nuke is rendering or playing: stop that, then process again; what is done is kept"
     return BakeFailed(
@@ -86,6 +94,15 @@ def _failed(group: Node, frame: int, error: Exception) -> BakeFailed:
         found=str(error).strip() or type(error).__name__,
         hint=hint or "see the error on the nodes above the group",
     )
+
+
+def _room(file: Path) -> str | None:
+    """What to do where the disk is full, whatever Nuke says then."""
+    try:
+        free = shutil.disk_usage(file.parent).free
+    except OSError:
+        return None
+    return f"make room: the disk of {file.parent} is full" if free < _LITTLE else None
 
 
 @contextmanager

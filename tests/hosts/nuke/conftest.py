@@ -21,7 +21,7 @@ from faceplate.cli.main import main  # noqa: E402
 from faceplate_client.frame_maths import Span  # noqa: E402
 from faceplate_client.slots import FrameHeader  # noqa: E402
 from faceplate_nuke import buttons, host, servers  # noqa: E402
-from faceplate_nuke.placing import nuke_path  # noqa: E402
+from faceplate_nuke.files import nuke_path  # noqa: E402
 from tests.contract.hosts.conftest import (  # noqa: E402, F401 - fixtures
     make_bench,
     original,

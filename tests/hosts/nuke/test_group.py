@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from pathlib import Path
@@ -187,10 +188,11 @@ def test_what_cannot_be_a_recipe_is_said(group: Any) -> None:
 
 
 def test_results_in_the_document_hold_no_brackets(group: Any) -> None:
-    told = {"": {"job": "fp-1", "file": "/show/[take] $1/x.%04d.exr"}}
+    facts = {"record": "r", "clip": "c", "pattern": "p", "first": 1, "last": 2, "before": {"show": 0, "space": "x"}}
+    told = {"": {"job": "fp-1", "file": "/show/[take] $1/x.%04d.exr", **facts}}
     knobs.set_results(group, told)
     assert not set("[]") & set(group[knobs.RESULTS].value())
     assert knobs.results_of(group) == told
-    for damaged in ("{", "3", '{"left": 4}'):
+    for damaged in ("{", "3", '{"left": 4}', '{"left": {"job": "fp-1"}}', json.dumps({"": {**told[""], "last": "x"}})):
         group[knobs.RESULTS].setValue(damaged)
         assert knobs.results_of(group) == {}

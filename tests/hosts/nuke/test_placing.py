@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ntpath
 import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import nuke
@@ -18,7 +20,7 @@ from faceplate_client.errors import BadClip, ClipGone, HostError, PlaceFailed
 from faceplate_client.frame_maths import Span
 from faceplate_client.host import Clip, Feature, PlaceMode, Result, Scope, Tag
 from faceplate_client.result_folder import file_of
-from faceplate_nuke import colours, graph, host, placing, scratch
+from faceplate_nuke import colours, files, host, scratch
 from faceplate_nuke.host import NukeHost
 from tests.hosts.nuke.conftest import NukeStage
 from tests.hosts.nuke.test_host import MEDIA, bake, planes
@@ -193,12 +195,29 @@ def test_views_are_rendered_each_for_itself(stage: NukeStage, plates: str, tmp_p
     np.testing.assert_array_equal(made["right"], made["left"] * 4)
 
 
-def test_files_of_views(stage: NukeStage) -> None:
-    assert graph.pattern_of("/p/%V/x.%04d.exr", "left") == "/p/left/x.####.exr"
-    assert graph.pattern_of("/p/x_%v.####.exr", "right") == "/p/x_r.####.exr"
-    assert graph.pattern_of("/p/x.%d.exr", "") == "/p/x.#.exr"
-    assert graph.pattern_of("/p/%V/x.%04d.exr", "") is None
-    assert placing.with_views("/r/a.left.v001.%04d.exr", "left") == "/r/a.%V.v001.%04d.exr"
+def test_files_of_views_and_systems(monkeypatch: pytest.MonkeyPatch) -> None:
+    for file, view, pattern in (
+        ("/p/%V/x.%04d.exr", "left", "/p/left/x.####.exr"),
+        ("/p/x_%v.####.exr", "right", "/p/x_r.####.exr"),
+        ("/p/x.%d.exr", "", "/p/x.#.exr"),
+        ("/p/%V/x.%04d.exr", "", None),
+        ("/p/x.%4d.exr", "", None),  # filled with blanks
+        ("C:/p/x.%04d.exr", "", None),
+    ):
+        assert files.pattern_of(file, view) == pattern, file
+    assert files.with_views("/r/a.left.v001.%04d.exr", "left") == "/r/a.%V.v001.%04d.exr"
+    assert files.awkward_sign("/show/a b/é") is None
+    assert [files.awkward_sign(f"/show/{sign}") for sign in "[]$%#\\"] == list("[]$%#\\")
+    monkeypatch.setattr(files, "os", SimpleNamespace(path=ntpath, sep="\\"))
+    for file, pattern in (
+        ("C:/p/x.%04d.exr", "C:/p\\x.####.exr"),
+        ("//server/share/x.####.exr", "//server/share/x.####.exr"),
+        ("C:\\p\\x.%04d.exr", None),  # Nuke takes a backslash for an escape
+        ("x.%04d.exr", None),
+    ):
+        assert files.pattern_of(file, "") == pattern, file
+    assert files.nuke_path("C:\\show\\r\\a.####.exr") == "C:/show/r/a.%04d.exr"
+    assert files.awkward_sign("C:\\show\\x") is None
 
 
 # State

@@ -78,6 +78,8 @@ class Knob:
 
     def _at(self, frame: float, view: str) -> Any:
         data = self.data
+        if data.facts.get("expression"):
+            return eval(data.facts["expression"], {"__builtins__": {}}, {"frame": frame})
         key = view if view in data.curves else ""
         if view in data.by_view and view not in data.curves:
             return data.by_view[view]
@@ -109,12 +111,36 @@ class Knob:
         APP.call_back("knobChanged")
         return True
 
-    def evaluate(self) -> str | None:
-        said = str(self.data.value or "")
-        return re.sub(r"\[.*?\]", "", said) or None
+    def __getattr__(self, name: str) -> Any:
+        """A text that was added to a node may be a String_Knob, which cannot evaluate; a file always can."""
+        if name == "evaluate" and self.data.kind == "file":
+            return self._evaluate
+        raise AttributeError(f"{type(self).__name__} object has no attribute {name!r}")
+
+    def _evaluate(self) -> str | None:
+        """For the current frame, whose number takes the place of %04d and ####."""
+        from .pixels import first_view, path_of
+
+        return path_of(str(self.data.value or ""), APP.frame, first_view()) or None
 
     def isAnimated(self) -> bool:
+        """By keys; whether an expression counts is not written down, so here it does not."""
         return any(self.data.curves.values())
+
+    def hasExpression(self, index: int = -1) -> bool:
+        return bool(self.data.facts.get("expression"))
+
+    def setExpression(self, text: str, *where: Any) -> bool:
+        APP.before_change("set expression")
+        self.data.facts = {**self.data.facts, "expression": text}
+        return True
+
+    def fromScript(self, text: str) -> None:
+        from .script import set_from_text
+
+        APP.before_change(f"set {self._name}")
+        self.data.curves.clear()
+        set_from_text(self._find(), f"{self._name} {text}")
 
     def setAnimated(self, *where: Any) -> bool:
         APP.before_change("animate")
@@ -158,7 +184,7 @@ class Knob:
     def fromUserText(self, text: str) -> None:
         """The name, and behind it the range, which goes into first and last."""
         APP.before_change("set file")
-        match = re.fullmatch(r"(.*) (-?\d+)-(-?\d+)", text)
+        match = re.fullmatch(r"(.*) (\d+)-(\d+)", text)  # of negative numbers nothing is written down
         node = self._find()
         node.knobs["file"].value = match[1] if match else text
         if match and "first" in node.knobs:

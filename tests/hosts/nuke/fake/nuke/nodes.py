@@ -19,6 +19,9 @@ _COMMON: tuple[tuple[str, str, Any], ...] = (
     ("ypos", "int", 0.0),
     ("selected", "switch", False),
     ("disable", "switch", False),
+    ("useLifetime", "switch", False),
+    ("lifetimeStart", "number", 0.0),
+    ("lifetimeEnd", "number", 0.0),
 )
 _FRAMES = ("frame_mode", "pulldown", "expression", ["expression", "start at", "offset"])
 _EDGES = ["hold", "loop", "bounce", "black"]
@@ -59,6 +62,7 @@ _OWN: dict[str, tuple[tuple[Any, ...], ...]] = {
             ["on", "off", "on demand", "from auto-localize path"],
         ),
         ("file_type", "text", ""),
+        ("format", "text", ""),
     ),
     "Write": (
         ("file", "file", ""),

@@ -82,6 +82,11 @@ def file_number(node: NodeData, frame: float) -> int | None:
 
 
 def path_of(file: str, number: int, view: str) -> str:
+    """A file knob's text as Nuke resolves it: what stands in brackets is run, here to nothing."""
+    if re.search(r"(?<!\\)\$", file):
+        raise RuntimeError(f"can't read {file!r}: no such variable")
+    file = re.sub(r"(?<!\\)\[.*?\]", "", file)
+    file = re.sub(r"\\(.)", r"\1", file)
     file = file.replace("%V", view).replace("%v", view[:1])
     file = re.sub(r"%0(\d+)d", lambda match: f"{number:0{match[1]}d}", file)
     return re.sub(r"#+", lambda match: f"{number:0{len(match[0])}d}", file)
@@ -128,7 +133,9 @@ def _extent(node: NodeData | None, frame: float, view: str) -> tuple[tuple[int, 
         if number is None:
             number = int(node.knobs["first"].value)
         path = path_of(str(node.knobs["file"].value), number, view)
-        return _head(path) if os.path.isfile(path) else nothing
+        found = _head(path) if os.path.isfile(path) else nothing
+        other = str(node.knobs["format"].value).split()  # as an artist chose it over the file's
+        return ((int(other[0]), int(other[1]), float(other[2])), found[1]) if other else found
     at = frame - int(node.knobs["time_offset"].value) if node.cls == "TimeOffset" else frame
     return _extent(chosen(node, at, view) or below(node), at, view)
 

@@ -165,6 +165,8 @@ def read_curves(data: KnobData, text: str) -> None:
 
 def written(data: KnobData) -> str:
     """The value as a script has it."""
+    if data.facts.get("expression"):
+        return "{{" + data.facts["expression"] + "}}"
     if data.curves:
         parts = [
             f"curve l:{view} K" + "".join(f" x{x:g} {y:g}" for x, y in keys)
