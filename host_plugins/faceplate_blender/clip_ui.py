@@ -23,9 +23,10 @@ from faceplate_client.result_folder import faces_file
 from . import clip_tracks, preferences
 from .compositor import CompositorHost
 from .host import BlenderHost, only_movie_clip, scene_names
-from .operators import Action, Working, said
-from .panels import CATEGORY, draw_work, invoking
+from .operators import Action, Working
+from .panels import CATEGORY, draw_track, draw_work, invoking
 from .state import STATE
+from .words import said
 
 User = tuple[BlenderHost, Clip]
 
@@ -155,10 +156,7 @@ class FACEPLATE_PT_clip(bpy.types.Panel):
     def draw(self, context: Any) -> None:
         """There and back."""
         layout = self.layout
-        settings = context.scene.faceplate
-        layout.row(align=True).prop(settings, "track", expand=True)
-        if settings.track == "NUMBER":
-            layout.prop(settings, "track_number")
+        draw_track(layout, context.scene.faceplate)
         invoking(layout).operator("faceplate.import_tracks", icon="IMPORT")
         layout.operator("faceplate.correct_faces", icon="EXPORT")
         draw_work(layout)

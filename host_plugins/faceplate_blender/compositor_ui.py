@@ -21,11 +21,12 @@ from faceplate_client.task import Servers, Session
 from . import nodes, preferences
 from .compositor import CompositorHost
 from .live import Effects, Handlers
-from .operators import Action, ClipsWorking, FindingFaces, said
-from .panels import CATEGORY, draw_faces, draw_settings, draw_work, invoking
+from .operators import Action, ClipsWorking, FindingFaces
+from .panels import CATEGORY, draw_faces, draw_settings, draw_track, draw_work, invoking
 from .settings import FaceplateSettings
 from .state import STATE
 from .strips import RECORD
+from .words import draw_words, said
 
 _TREE = "CompositorNodeTree"
 
@@ -185,13 +186,11 @@ class FACEPLATE_PT_compositor(_InCompositor, bpy.types.Panel):
         layout = self.layout
         tree = active_group(context)
         if tree is None:
-            layout.label(text="Select a Faceplate group, or add one:", icon="INFO")
+            draw_words(layout, "Select a Faceplate group, or the plate's node and add one:", "INFO")
             layout.operator("faceplate.add_group", icon="ADD", text="Add Faceplate")
             return
         layout.prop(tree.faceplate, "identity")
-        layout.row(align=True).prop(tree.faceplate, "track", expand=True)
-        if tree.faceplate.track == "NUMBER":
-            layout.prop(tree.faceplate, "track_number")
+        draw_track(layout, tree.faceplate)
         draw_faces(layout, context.scene.name, nodes.clip_id(tree), tree.faceplate, tree.name)
         invoking(layout).operator("faceplate.find_group_faces", icon="VIEWZOOM")
         if RECORD in tree:
@@ -233,13 +232,13 @@ def draw_live(layout: Any, scene: str, group: str) -> None:
         return
     last = shown.last
     if last.error is not None:
-        for line in (str(last.error), last.error.hint):
-            layout.label(text=line, icon="ERROR" if line != last.error.hint else "INFO")
+        draw_words(layout, str(last.error), "ERROR")
+        draw_words(layout, last.error.hint, "INFO")
     else:
         layout.label(text=f"Frame {last.frame}: {last.state}, {sum(last.ms.values()):.0f} ms", icon="CHECKMARK")
     if shown.failed:
         numbers = ", ".join(map(str, sorted(shown.failed)[:20]))
-        layout.label(text=f"Slates in frames {numbers}", icon="ERROR")
+        draw_words(layout, f"Slates in frames {numbers}", "ERROR")
 
 
 def draw_add(menu: Any, context: Any) -> None:

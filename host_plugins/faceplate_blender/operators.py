@@ -13,7 +13,7 @@ import bpy
 from bpy.props import BoolProperty, IntProperty, StringProperty
 
 from faceplate_client import __version__, actions
-from faceplate_client.client import Client
+from faceplate_client.client import Client, Timeouts
 from faceplate_client.errors import ClientError, NoClips, ServerNotFound
 from faceplate_client.host import Placed, Progress, Scope
 from faceplate_client.outcome import Analysis, BatchOutcome, Manner
@@ -23,9 +23,11 @@ from . import preferences
 from .compositor import group_tree
 from .host import BlenderHost, scene_of
 from .settings import recipe_of
-from .state import STATE
+from .state import NOT_RUNNING, STATE
+from .words import said
 
 TICK_S = 0.05
+_PATIENCE_S = 10.0
 Action = Callable[[Session], Any]
 
 
@@ -105,7 +107,8 @@ class Working(_Operator):
             return {"CANCELLED"}
         if event.type == "ESC" and event.value == "PRESS":
             task.cancel()
-            context.workspace.status_text_set("Faceplate: stopping after this frame")
+            STATE.stopping = True
+            self.tell(context, STATE.progress)
             return {"RUNNING_MODAL"}
         if event.type != "TIMER":
             return {"PASS_THROUGH"}
@@ -117,6 +120,7 @@ class Working(_Operator):
             value = task.result()
         except ClientError as error:
             return self.fail(error)
+        STATE.served()
         return self.ended(context, value)
 
     def cancel(self, context: Any) -> None:
@@ -127,7 +131,7 @@ class Working(_Operator):
 
     def finish(self, context: Any) -> None:
         """Give back what invoke took."""
-        STATE.task, STATE.progress = None, None
+        STATE.task, STATE.progress, STATE.stopping = None, None, False
         context.window_manager.event_timer_remove(self._timer)
         context.window_manager.progress_end()
         context.workspace.status_text_set(None)
@@ -137,7 +141,8 @@ class Working(_Operator):
         """How far it is, in the status bar and at the mouse."""
         if progress is None:
             return
-        context.workspace.status_text_set(f"{progress.text}   (Esc stops after this frame and keeps what is done)")
+        what = "stopping after this frame" if STATE.stopping else "Esc stops after this frame and keeps what is done"
+        context.workspace.status_text_set(f"{progress.text}   ({what})")
         if progress.total:
             context.window_manager.progress_update(progress.done / progress.total)
         redraw(context)
@@ -245,7 +250,8 @@ class FindingFaces(Working):
         if not value.tracks:
             self.report({"WARNING"}, "Faceplate: no face was found; the plate would stay as it is")
         else:
-            self.report({"INFO"}, f"Faceplate: {len(value.tracks)} faces")
+            number = len(value.tracks)
+            self.report({"INFO"}, f"Faceplate: {number} face{'s' * (number != 1)}")
         return {"FINISHED"}
 
 
@@ -278,15 +284,15 @@ class FACEPLATE_OT_check(Working, bpy.types.Operator):
     def action(self, context: Any, host: BlenderHost) -> Action:
         """Connect, and ask for its state."""
         name = host.about().name
-        STATE.server = "not running"
+        STATE.server = NOT_RUNNING
 
         def ask(session: Session) -> str:
-            with Client(session.servers.find, name) as client:
+            # a machine that renders answers late, and nobody waits for this but a worker
+            with Client(session.servers.find, name, Timeouts(connect_s=_PATIENCE_S, request_s=_PATIENCE_S)) as client:
                 status, pong = client.status(), client.ping()
                 version = client.welcome.server_version
-            devices = ", ".join(f"{one.name} by {one.provider}" for one in status.devices)
-            words = "ready" if pong.ready else "starting"
-            text = f"{words}, version {version}" + (f", {devices}" if devices else "")
+            devices = ", ".join(one.name for one in status.devices)
+            text = f"{'ready' if pong.ready else 'starting'}, {version}" + (f" on {devices}" if devices else "")
             return text if version == __version__ else f"{text}; this add-on is {__version__}: update both"
 
         return ask
@@ -378,11 +384,6 @@ def chosen(host: BlenderHost) -> tuple[Placed, ...]:
     if not found:
         raise NoClips("no result is selected", hint="select a result of Faceplate, or the strip below it")
     return found
-
-
-def said(error: ClientError) -> str:
-    """An error for an artist: what is wrong, then what to do."""
-    return f"{error}. {error.hint[:1].upper()}{error.hint[1:]}"
 
 
 def redraw(context: Any) -> None:

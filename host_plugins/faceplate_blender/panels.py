@@ -13,6 +13,7 @@ from faceplate_client.host import Clip
 
 from .host import BlenderHost, scene_of
 from .state import STATE
+from .words import draw_words
 
 CATEGORY = "Faceplate"
 _LOOKS = ("strength", "shape", "colour", "detail")
@@ -38,10 +39,7 @@ class FACEPLATE_PT_sequencer(Tab, bpy.types.Panel):
         layout = self.layout
         settings = scene_of(context).faceplate
         layout.prop(settings, "identity")
-        row = layout.row(align=True)
-        row.prop(settings, "track", expand=True)
-        if settings.track == "NUMBER":
-            layout.prop(settings, "track_number")
+        draw_track(layout, settings)
         host = BlenderHost(scene_of(context).name)
         clip, note = _active(host)
         if clip is not None:
@@ -55,8 +53,7 @@ class FACEPLATE_PT_sequencer(Tab, bpy.types.Panel):
         row.operator("faceplate.remove", icon="X", text="Remove")
         if clip is not None and clip.needs_bake:
             note = f"{clip.name} is rendered first: {clip.processed or 'no file'}"
-        if note:
-            layout.label(text=note, icon="INFO")
+        draw_words(layout, note, "INFO")
         draw_work(layout)
 
 
@@ -105,6 +102,15 @@ def draw_settings(layout: Any, settings: Any) -> None:
             column.prop(settings, name)
 
 
+def draw_track(layout: Any, settings: Any) -> None:
+    """Which face the identity goes on."""
+    row = layout.row(align=True)
+    row.label(text="Face:")
+    row.prop(settings, "track", expand=True)
+    if settings.track == "NUMBER":
+        layout.prop(settings, "track_number")
+
+
 def draw_faces(layout: Any, scene: str, clip_id: str, settings: Any, group: str = "") -> None:
     """The faces of a clip, or of a compositor's group, as far as they were found: picture, number, frames."""
     found = STATE.faces.get((scene, clip_id))
@@ -124,12 +130,17 @@ def draw_faces(layout: Any, scene: str, clip_id: str, settings: Any, group: str 
 
 def draw_work(layout: Any) -> None:
     """The action at work, or the server."""
-    if STATE.progress is not None:
-        layout.label(text=STATE.progress.text, icon="SORTTIME")
+    now = STATE.progress
+    if now is None:
+        row = invoking(layout, row=True)
+        draw_words(row, f"Server: {STATE.server}")
+        row.operator("faceplate.check", text="", icon="CHECKMARK")
         return
-    row = invoking(layout, row=True)
-    row.label(text=f"Server: {STATE.server}")
-    row.operator("faceplate.check", text="", icon="CHECKMARK")
+    if now.total:
+        layout.progress(text=f"{now.step}, {now.done} of {now.total}", factor=now.done / now.total)
+    else:
+        draw_words(layout, now.step.capitalize(), "SORTTIME")
+    draw_words(layout, "Stopping after this frame" if STATE.stopping else "Esc stops and keeps what is done", "INFO")
 
 
 def invoking(layout: Any, *, row: bool = False) -> Any:

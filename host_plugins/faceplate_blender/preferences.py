@@ -12,6 +12,7 @@ from faceplate_client.task import Servers
 
 from .shim import NEWEST
 from .state import STATE
+from .words import draw_words
 
 
 class FaceplatePreferences(bpy.types.AddonPreferences):
@@ -21,7 +22,8 @@ class FaceplatePreferences(bpy.types.AddonPreferences):
 
     output_root: StringProperty(  # type: ignore[valid-type]
         name="Output Folder",
-        description="Where results go, a folder for each scene and strip. Empty: faceplate/ beside the .blend file",
+        description="Where results go, a folder for each scene and strip. Empty: faceplate/ beside the .blend file, "
+        "for a file that was never saved in your home folder",
         subtype="DIR_PATH",
     )
     program: StringProperty(  # type: ignore[valid-type]
@@ -57,11 +59,10 @@ class FaceplatePreferences(bpy.types.AddonPreferences):
         layout.use_property_split = True
         for name in ("output_root", "place_partial", "program", "server_name", "server_folder", "start_server"):
             layout.prop(self, name)
-        row = layout.row()
-        row.operator("faceplate.check", icon="CHECKMARK")
-        row.label(text=STATE.server)
+        layout.operator("faceplate.check", icon="CHECKMARK")
+        draw_words(layout, f"Server: {STATE.server}")
         if bpy.app.version[:2] > NEWEST:
-            layout.label(text=untested(bpy.app.version), icon="ERROR")
+            draw_words(layout, untested(bpy.app.version), "ERROR")
 
     def servers(self, *, start: bool = False) -> Servers:
         """Which server actions talk to.

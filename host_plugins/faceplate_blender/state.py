@@ -12,6 +12,9 @@ from faceplate_client.host import Progress
 from faceplate_client.outcome import Analysis
 from faceplate_client.task import Servers, Task
 
+_UNASKED = "not checked yet"
+NOT_RUNNING = "not running"
+
 
 @dataclass
 class State:
@@ -20,6 +23,7 @@ class State:
     Attributes:
         task: the action at work, None for none; there is one at a time.
         progress: how far it is.
+        stopping: whether the artist pressed Esc.
         faces: what Find Faces found, by scene and clip.
         server: what Check said last.
         servers: which server, over the preferences; for batches.
@@ -28,8 +32,9 @@ class State:
 
     task: Task[Any] | None = None
     progress: Progress | None = None
+    stopping: bool = False
     faces: dict[tuple[str, str], Analysis] = field(default_factory=dict)
-    server: str = "not checked yet"
+    server: str = _UNASKED
     servers: Servers | None = None
     results: str = ""
     _pictures: Any = None
@@ -44,6 +49,11 @@ class State:
                 if name in pictures:
                     del pictures[name]
                 pictures.load(name, track.picture, "IMAGE")
+
+    def served(self) -> None:
+        """An action had a server; what Check said last of one that answered stays."""
+        if self.server in (_UNASKED, NOT_RUNNING):
+            self.server = "running"
 
     def icon(self, scene: str, clip_id: str, track: int) -> int:
         """The icon of a face, 0 where it has no picture."""

@@ -7,6 +7,7 @@ restarted meanwhile.
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Mapping
@@ -18,7 +19,7 @@ from typing import Any
 from . import slate, wire
 from .client import Client, Timeouts
 from .connection import find
-from .errors import CannotDo, ClientError, ConnectionFailed, RequestTimeout, TimedOut
+from .errors import CannotDo, ClientError, ConnectionFailed, RequestTimeout, ServerError, TimedOut
 from .frame_maths import keys_to_source
 from .host import Clip, Feature, Host
 from .job_record import Recipe
@@ -27,6 +28,8 @@ from .slots import Ring
 from .task import Servers
 
 _SLOTS = 2
+_NEEDED = re.compile(r"at least (\d+) bytes")
+"""What a server expects of a slot that is too small for its result."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,7 @@ class Live:
         self._servers = servers
         self._frame_s = frame_s
         self._desks = threading.local()
+        self._least = 0
         self._slate: tuple[FrameHeader, memoryview] | None = None
 
     def frame(self, clip: Clip, frame: int) -> LiveFrame:
@@ -88,7 +92,7 @@ class Live:
         self.frames += 1
         self.failed.pop(frame, None)
         try:
-            return self._show(clip, frame, clock)
+            return self._show_in_room(clip, frame, clock)
         except ClientError as error:
             self._close_desk(error)
             return self._fail(clip, frame, error)
@@ -133,6 +137,17 @@ class Live:
         width, height = clip.size
         return replace(layout, width=width, height=height, data_window=None, display_window=None)
 
+    def _show_in_room(self, clip: Clip, frame: int, clock: _Clock) -> LiveFrame:
+        """A frame that is larger than the clip, or whose size the host does not know yet, is asked for again."""
+        try:
+            return self._show(clip, frame, clock)
+        except ServerError as error:
+            needed = _NEEDED.fullmatch(error.expected or "") if error.code == "ring" else None
+            if needed is None or int(needed[1]) <= self._least:
+                raise
+            self._least = int(needed[1])
+            return self._show(clip, frame, clock)
+
     def _show(self, clip: Clip, frame: int, clock: _Clock) -> LiveFrame:
         form = self._result_form(clip)
         if not clip.needs_bake:
@@ -148,7 +163,7 @@ class Live:
     def _ask(self, clip: Clip, frame: int, form: FrameHeader, given: FrameHeader | None, clock: _Clock) -> LiveFrame:
         """Send a frame and show its result; `given` is the layout of the host's own pixels, None reads the source."""
         desk = self._desk()
-        largest = max(form.nbytes, given.nbytes if given is not None else 0)
+        largest = max(form.nbytes, given.nbytes if given is not None else 0, self._least)
         ring = desk.ring_of(largest)
         plate: wire.FrameRef
         held = []

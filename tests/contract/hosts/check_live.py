@@ -50,6 +50,21 @@ def check_a_live_frame_from_pixels_is_exact(bench: Bench) -> None:
     live.close()
 
 
+def check_a_live_frame_larger_than_the_host_says(bench: Bench) -> None:
+    clip = bench.clip()
+    if clip.needs_bake:
+        return
+    live = Live(bench.host, bench.servers, bench.recipe)
+    for size in ((0, 0), (4, 2), bench.size):
+        ended = live.frame(replace(clip, size=size), START)
+        assert ended.error is None, str(ended.error)
+        shown = bench.stage.picture()
+        assert shown is not None
+        assert (shown[0].width, shown[0].height) == bench.size
+    assert live.failed == {}
+    live.close()
+
+
 def check_a_live_frame_that_fails_is_a_slate(bench: Bench) -> None:
     clip = bench.clip()
     bad = file_of(bench.plate, bench.media.first + 1)

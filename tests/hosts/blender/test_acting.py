@@ -52,7 +52,7 @@ def test_a_session_by_script(blender: Blender, facts: Facts) -> None:
     assert "never saved" in told["relative"]
     assert "select a result" in told["nothing to refresh"].lower()
     assert "faceplate serve" in told["no server"]
-    assert told["check"].startswith(f"ready, version {__version__}")
+    assert told["check"].startswith(f"ready, {__version__} on ")
     assert "cpu" in told["check"].lower()
     assert told["faces"] == [[1001, 1008], True]  # one face, with a picture
     assert told["chosen"][0] == "NUMBER"
@@ -84,6 +84,7 @@ def test_the_interface_is_never_blocked(blender: Blender, facts: Facts) -> None:
     assert reports[-1][0] == "WARNING"
     assert "apply again to go on" in reports[-1][1]
     assert told["stopping"]
+    assert told["stopping to the end"]
     assert told["after Esc"] == []
     assert 1 <= told["kept"] < 8
     assert told["kept files were not made again"]

@@ -231,7 +231,8 @@ def modal(plate: str, server: str, identity: str, out: str) -> dict[str, Any]:
 
     said, longest = until_end(one, screen, stop)
     told["stopped"] = [sorted(said), one.reports, screen.timers, screen.status[-1], state.task is None]
-    told["stopping"] = "Faceplate: stopping after this frame" in screen.status
+    told["stopping"] = any("stopping after this frame" in (text or "") for text in screen.status)
+    told["stopping to the end"] = "Esc stops" not in (screen.status[-2] or "")
     told["after Esc"] = scenes.differences(before, scenes.dump(bpy.context.scene))
     kept = scenes.files_in(next(str(path.parent) for path in Path(out).rglob("*.exr")))
     times = {path: os.stat(path).st_mtime_ns for path in kept}
