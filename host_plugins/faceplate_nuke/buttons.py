@@ -19,7 +19,7 @@ from typing import Any
 
 from faceplate_client import __version__
 from faceplate_client.client import Client
-from faceplate_client.errors import ClientError, NoClips, ServerNotFound
+from faceplate_client.errors import BadClip, ClientError, NoClips, ServerNotFound
 from faceplate_client.frame_maths import Span
 from faceplate_client.host import Progress
 from faceplate_client.outcome import Analysis, BatchOutcome
@@ -31,6 +31,10 @@ from .host import NukeHost
 from .servers import load_settings
 
 POLL_S = 0.1
+_LONG_S, _REST = 0.02, 20.0
+"""Nuke asks for labels at every redraw: where one takes longer than this, so many times as long is let pass."""
+_STATES: dict[str, tuple[float, float, str]] = {}
+"""States of groups by name: when they were told, how long it took, what."""
 Action = Callable[[Session], Any]
 
 
@@ -143,6 +147,7 @@ def finish(here: NukeHost, task: Task[Any], group: str, ended: Callable[[Any], N
 def close() -> None:
     """The script is closed or Nuke ends: stop, and ask nothing more of the script."""
     task, RUNNING.task, RUNNING.group = RUNNING.task, None, ""
+    _STATES.clear()
     if task is not None:
         task.close()
 
@@ -276,8 +281,22 @@ def label(node: Node) -> str | None:
     if not knobs.is_ours(node):
         return None
     at_work = RUNNING.task is not None and RUNNING.group == node.fullName()
-    state = str(node[knobs.STATE].value()) if at_work else graph.state_of(node, host.surroundings())
-    return f"{node.name()}\n{state}"
+    return f"{node.name()}\n{node[knobs.STATE].value() if at_work else _state(node)}"
+
+
+def _state(node: Node) -> str:
+    """The state as it is now, or as it was a while ago where the graph above is so large that it takes long to tell."""
+    began, name = time.thread_time(), node.fullName()
+    when, cost, state = _STATES.get(name, (0.0, 0.0, ""))
+    if cost > _LONG_S and time.monotonic() - when < cost * _REST:
+        return state
+    try:
+        knobs.check(node)
+        state = graph.state_of(node, host.surroundings())
+    except BadClip:
+        state = "made by another plug-in"
+    _STATES[name] = (time.monotonic(), time.thread_time() - began, state)
+    return state
 
 
 # Words

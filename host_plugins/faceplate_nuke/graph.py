@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from faceplate_client.errors import BadClip
 from faceplate_client.exr_head import read_head
@@ -62,6 +62,19 @@ def find(root: Node, full_name: str) -> Node | None:
     for part in full_name.split("."):
         found = found.node(part) if found is not None and found.Class() in NESTING else None
     return found
+
+
+def locked_in(root: Node, full_name: str) -> str:
+    """Why the inside of what a node lies in cannot be changed, "" where it can."""
+    owner: Node | None = root
+    for part in full_name.split(".")[:-1]:
+        owner = owner.node(part) if owner is not None and hasattr(owner, "node") else None
+        kind = "" if owner is None else owner.Class()
+        if kind == "Precomp":
+            return f"it lies in the precomp {part}: open that script and process there"
+        if kind == "LiveGroup" and bool(cast(Any, owner).published()):
+            return f"it lies in the published LiveGroup {part}: press Make Editable there first"
+    return ""
 
 
 def groups(owner: Node) -> Iterator[Node]:

@@ -99,6 +99,9 @@ class NukeHost:
             ClipGone, BadClip: it cannot be worked for.
         """
         group, around = self._group(clip_id), surroundings()
+        locked = graph.locked_in(around.root, group.fullName())
+        if locked:
+            raise BadClip(f"{clip_id} cannot take a result", hint=locked)
         self._held[clip_id] = group
         for view in graph.views_of(group, around.views):
             self._made[clip_id, view] = graph.fingerprint(group, view, around)
@@ -316,7 +319,8 @@ class NukeHost:
             raise ClipGone(
                 f"{clip_id} is a gizmo, whose inside cannot be changed", hint="press Copy to Group in it first"
             )
-        raise ClipGone(f"there is no Faceplate group {clip_id!r} in the script")
+        hint = graph.locked_in(surroundings().root, clip_id) or None
+        raise ClipGone(f"there is no Faceplate group {clip_id!r} in the script", hint=hint)
 
 
 # Nuke itself

@@ -53,7 +53,7 @@ def program(monkeypatch: pytest.MonkeyPatch) -> Any:
     """A fresh Nuke with an empty script in ACEScg."""
     monkeypatch.delenv("OCIO", raising=False)
     nuke.reset()
-    buttons.RUNNING.task = None
+    buttons.close()
     return nuke
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -110,6 +111,58 @@ def test_a_group_that_is_none_of_this_plug_ins_is_said(group: Any) -> None:
     assert "Copy to Group" in caught.value.hint
     group.press("process_range")
     assert "Copy to Group" in APP.messages[-1]
+
+
+@pytest.mark.parametrize(("kind", "hint"), [("LiveGroup", "Make Editable"), ("Precomp", "open that script")])
+def test_a_group_where_nothing_can_be_changed_is_refused_first(
+    group: Any, kind: str, hint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outer = nuke.create("Group", name="Shot")
+    outer.data.cls = kind
+    group.data.owner = outer.data.uid
+    monkeypatch.setattr("nuke.nodes.Node.published", lambda _: True, raising=False)
+    for button in ("process_range", "find_faces"):
+        group.press(button)
+        assert hint in APP.messages[-1]
+    monkeypatch.setattr("nuke.nodes.Node.published", lambda _: False)
+    if kind == "LiveGroup":
+        assert work.process(NukeHost(), "Shot.Faceplate1")
+
+
+def test_every_button_is_at_most_one_step_of_undo(group: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here, name = NukeHost(), group.fullName()
+    here.place(here.clip(name), result_of(here.clip(name), tmp_path))
+    monkeypatch.setattr(buttons.subprocess, "Popen", lambda *_, **__: None)
+    steps, before = len(APP.undo_stack), nuke.snapshot()
+    for button in ("reload", "reveal", "cancel"):
+        group.press(button)
+    assert (len(APP.undo_stack), nuke.snapshot()) == (steps, before)
+    group.press("remove")
+    assert len(APP.undo_stack) == steps + 1
+    assert group["faceplate_state"].value() == "not processed"
+    assert nuke.Undo.undo() == "Faceplate: Remove"
+    assert nuke.snapshot() == before
+
+
+def test_a_label_never_fails_and_never_holds_the_program_up(group: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    buttons.install()
+    buttons.close()
+    told: list[int] = []
+
+    def slow(*_: object) -> str:
+        told.append(1)
+        end = time.thread_time() + 0.05
+        while time.thread_time() < end:
+            pass
+        return "stale"
+
+    with monkeypatch.context() as patch:
+        patch.setattr(buttons.graph, "state_of", slow)
+        assert [nuke.labelOf(group) for _ in range(5)] == ["Faceplate1\nstale"] * 5
+    assert len(told) == 1, "the others come soon after one that took long"
+    buttons.close()
+    group.data.knobs.pop("strength")
+    assert nuke.labelOf(group) == "Faceplate1\nmade by another plug-in"
 
 
 # What the server reads itself

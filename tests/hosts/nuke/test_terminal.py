@@ -136,12 +136,21 @@ def test_exit_codes(plug_in: Path, server: Running, shot: Path, tmp_path: Path) 
         ((shot, "--group", "Nope"), 2, "Nope"),
         ((shot, "--frames", "1001,1003"), 2, "without holes"),
         ((shot, "--bad"), 2, "--bad"),
+        ((shot, "--frames", "ten"), 2, "names no frames"),
+        ((shot, "--server-command", "faceplate serve"), 2, "no JSON"),
+        ((shot, "--server-command", "{}"), 2, "JSON list"),
         ((shot, "--server-folder", tmp_path / "nowhere"), 3, "faceplate serve"),
     ):
         found, events, errors = batch(plug_in, server, *words)
         assert (found, events[-1]["event"] if events else "error") == (code, "error"), errors
         assert named in errors
         assert "hint:" in errors
+    # what was made is reported where the script cannot be saved
+    lost = tmp_path / "none" / "f.nk"
+    code, events, errors = batch(plug_in, server, shot, "--frames", "1001-1001", "--save", lost)
+    report = json.loads((tmp_path / "faceplate" / "report.json").read_text("utf-8"))
+    assert (code, report["saved"], report["clips"][0]["state"]) == (2, None, "done")
+    assert "cannot save" in errors
     text = shot.read_text("utf-8").replace("person.fpid", "nobody.fpid")
     shot.write_text(text, "utf-8")
     code, events, errors = batch(plug_in, server, shot)

@@ -112,6 +112,19 @@ def test_the_application_closes_while_an_action_waits() -> None:
         task.result()
 
 
+def test_what_waited_is_not_asked_of_the_document_that_comes_next() -> None:
+    host: Any = Host()
+    asked: list[str] = []
+    waits = threading.Event()
+    task = Task(host, NOWHERE, lambda session: session.ask(lambda _: asked.append("placed")), wake=waits.set)
+    task.start()
+    assert waits.wait(5)
+    assert task.close(5.0)
+    assert task.ended, "nothing waits for a turn that does not come"
+    task.tick()  # as an application's timer still may
+    assert asked == []
+
+
 def test_wake_is_called_for_each_host_call() -> None:
     host: Any = Host()
     woken = threading.Semaphore(0)
