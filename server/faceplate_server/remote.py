@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from faceplate import __version__
-from faceplate.errors import FaceplateError, ResourceError
+from faceplate.errors import FaceplateError, ResourceError, SettingError
 from faceplate.jobs.cancel import CancelToken
 from faceplate.jobs.events import Emit, note, progress, warning
 from faceplate.jobs.reporting import PAGE_FILE
@@ -83,7 +83,15 @@ def _at(address: str) -> ConnectionInfo:
 
 
 def request_of(job: ApplyJob, identifier: str) -> wire.SubmitRange:
-    """The message for a job; paths are made absolute, since the server has another current folder."""
+    """The message for a job; paths are made absolute, since the server has another current folder.
+
+    Raises:
+        SettingError: people are to be recognised, which a server does not do.
+    """
+    if any(one.track == "auto" for one in job.assignments):
+        raise SettingError(
+            "a server does not recognise people", hint="do the job in this process, or name tracks: FILE.fpid@TRACK"
+        )
     holdout = None
     if job.holdout is not None:
         holdout = wire.HoldOut(wire.FileRef(os.path.abspath(job.holdout.pattern)), job.holdout.layer)

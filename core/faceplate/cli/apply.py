@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 
-from ..errors import SettingError
 from . import options
 from .show import reporter
 
@@ -92,14 +91,7 @@ def apply(
         no_movie=no_movie,
     ).job()
     token = CancelToken()
-    remote = options.find_runner(server, device)
-    if remote is not None and (precision != "float32" or any(one.track == "auto" for one in job.assignments)):
-        if server != "auto":
-            raise SettingError(
-                "people are recognised, and other precisions run, in this process only",
-                hint="leave --server out",
-            )
-        remote = None
+    remote = options.fitting(options.find_runner(server, device), job, server, precision)
     with cancel_on_signals(token), reporter(as_json=json, progress=progress) as emit:
         if remote is not None:
             return remote(job, emit, token).exit_code

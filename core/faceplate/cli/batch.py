@@ -59,7 +59,7 @@ def batch(
             return 0
         token = CancelToken()
         stack.enter_context(cancel_on_signals(token))
-        run_job = options.find_runner(server, device) or _Here(device, threads, stack)
+        run_job = _Where(server, device, _Here(device, threads, stack))
         runner = BatchRunner(jobs, states, run_job, shots, token, BatchOptions(again, check))
         try:
             runner.run()
@@ -69,6 +69,18 @@ def batch(
             _list(shots, [one for one in found if one[1].state != "done"])
             _tell(shots, page, found, "cancelled" if token.is_cancelled else "done")
     return 130 if token.is_cancelled else exit_code(found)
+
+
+class _Where:
+    """Does each job on a server, or in this process; a server that is named has to be there from the first."""
+
+    def __init__(self, server: str, device: str, here: _Here) -> None:
+        self._server, self._device, self._here = server, device, here
+        self._remote = options.find_runner(server, device)
+
+    def __call__(self, job: ApplyJob, emit: Emit, cancel: CancelToken) -> JobOutcome:
+        does = self._remote if self._remote is None else options.fitting(self._remote, job, self._server)
+        return (does or self._here)(job, emit, cancel)
 
 
 class _Here:

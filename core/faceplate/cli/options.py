@@ -74,6 +74,34 @@ def _precision(name: str) -> models.Precision:
     return cast("models.Precision", name)
 
 
+def fitting(runner: Runner | None, job: ApplyJob, server: str, precision: str = "float32") -> Runner | None:
+    """The runner, if a job comes out there as it does here; None for this process.
+
+    Args:
+        runner: of `find_runner`.
+        job: to be done.
+        server: as the command line has it; "auto" passes over a runner that does not fit.
+        precision: of nets that draw.
+
+    Raises:
+        SettingError: a server was named that cannot do the job.
+    """
+    if runner is None:
+        return None
+    reason = ""
+    if any(one.track == "auto" for one in job.assignments):
+        reason = "people are recognised in this process only, not on a server"
+    elif precision != "float32":
+        reason = f"a server computes in float32; {precision} runs in this process only"
+    if server != "auto":
+        if reason:
+            raise SettingError(reason, found=f"--server {server}", hint="leave --server out, or say --server auto")
+        return runner
+    # a server has the environment of its start: an id may be another file there
+    own_models = job.engine != "mesh" and bool(os.environ.get("FACEPLATE_MODELS"))
+    return None if reason or own_models else runner
+
+
 def find_runner(where: str, device: str) -> Runner | None:
     """What runs a job on a server; None for this process itself.
 

@@ -183,7 +183,7 @@ class _FrameRun:
         self.settings = requests.settings(message.settings)
         self.settings.at(message.frame)
         if message.engine != NULL_ENGINE:
-            check_engine(message.engine, self.bench.nets.store, commercial=False)
+            check_engine(message.engine, self.bench.nets.store, commercial=message.commercial)
         if message.engine != NULL_ENGINE and not message.assignments:
             raise SettingError("no identity was given", hint="choose an identity file")
         if message.output is None and not isinstance(message.plate, wire.SlotRef):

@@ -84,6 +84,7 @@ class FrameLedger:
 
         Raises:
             ConsentError: refused; that is on record too.
+            LicenceError: paid work, and a model's licence forbids that.
             IdentityError: a file cannot be used.
             Refused: a path outside the roots.
             OutputError, ManifestError: the record cannot be written, and then there is no frame.
@@ -91,7 +92,7 @@ class FrameLedger:
         message: wire.SubmitFrame = job.message
         if message.engine == NULL_ENGINE or not message.assignments:
             return
-        check_engine(message.engine, bench.nets.store, commercial=False)
+        check_engine(message.engine, bench.nets.store, commercial=message.commercial)
         assignments = requests.assignments(message.assignments, self._roots)
         known = [self._identity(one.identity) for one in assignments]
         refusal: ConsentError | None = None

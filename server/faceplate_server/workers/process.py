@@ -180,7 +180,8 @@ class WorkerProcess:
 
     def _do_frame(self, number: int, message: Mapping[str, Any]) -> dict[str, Any]:
         job = Job(message["job"], b"", message["client"], self._tokens[number])
-        bench = self._bench(commercial=False)
+        commercial = job.message.commercial
+        bench = self._bench(commercial=commercial)
         told: set[tuple[str, str]] = set()
 
         def note(level: str, text: str) -> None:
@@ -194,7 +195,7 @@ class WorkerProcess:
 
         engine = MESH if job.message.engine == NULL_ENGINE else job.message.engine
         with self._gate.interactive() if message["lane"] == "fast" else nullcontext():
-            (result, slots), smaller = self._memory.run(attempt, self._pipeline(engine, commercial=False))
+            (result, slots), smaller = self._memory.run(attempt, self._pipeline(engine, commercial=commercial))
         if smaller is not None:
             note("warning" if smaller.tiles else "note", f"frame {result.frame}: {smaller.text}")
             result = dataclasses.replace(result, facts={**result.facts, **smaller.facts})
