@@ -14,7 +14,7 @@ import logging
 
 import bpy
 
-from . import baking, clip_ui, compositor_ui, operators, panels, preferences, settings
+from . import baking, clip_ui, compositor_ui, host, operators, panels, preferences, settings
 from .shim import NEWEST
 from .state import STATE
 
@@ -39,11 +39,14 @@ def register() -> None:
     compositor_ui.register()
     for functions in (bpy.app.handlers.undo_post, bpy.app.handlers.redo_post):
         functions.append(baking.faceplate_sweep)
+    bpy.app.timers.register(host.warm)  # no data may be touched yet
 
 
 def unregister() -> None:
     """Called by Blender when it is disabled: everything is as it was."""
     STATE.close()
+    if bpy.app.timers.is_registered(host.warm):
+        bpy.app.timers.unregister(host.warm)
     for functions in (bpy.app.handlers.undo_post, bpy.app.handlers.redo_post):
         functions.remove(baking.faceplate_sweep)
     compositor_ui.unregister()

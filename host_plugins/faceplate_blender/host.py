@@ -8,6 +8,7 @@ every call, since undo replaces the objects behind them.
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 from collections.abc import Callable, Generator, Iterator
@@ -300,14 +301,30 @@ def working_space(api: Api) -> str:
     """
     if api.working_space:
         return str(bpy.data.colorspace.working_space_interop_id or bpy.data.colorspace.working_space)
-    # before 5.0 it is the configuration's scene_linear role, which a new float image is in
-    image = bpy.data.images.new("faceplate", 1, 1, float_buffer=True)
-    name = image.colorspace_settings.name
-    bpy.data.images.remove(image)
+    name = scene_linear()
     space = colours.to_server(name, studio=bool(os.environ.get("OCIO")))
     if space is None:
         raise HostError(f"the working space {name!r} is not known to the server", hint="set $OCIO for both")
     return space
+
+
+@functools.lru_cache(maxsize=1)
+def scene_linear() -> str:
+    """Before Blender 5.0: the configuration's scene_linear role, which a new float image is in.
+
+    Once for the whole session, and in a window before anything is rendered (`warm`): live frames ask for it on the
+    render's thread, and an image that comes and goes there, while the window draws, ends Blender.
+    """
+    image = bpy.data.images.new("faceplate", 1, 1, float_buffer=True)
+    name = str(image.colorspace_settings.name)
+    bpy.data.images.remove(image)
+    return name
+
+
+def warm() -> None:
+    """For a timer: learn on the main thread what live frames ask for."""
+    if not API.working_space:
+        scene_linear()
 
 
 def _animated(api: Api, scene: Any) -> dict[str, frozenset[str]]:

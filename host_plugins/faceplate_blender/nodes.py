@@ -213,13 +213,6 @@ def _check_picture(group: Any, node: Any, socket: Any) -> None:
         )
 
 
-def _image_size(image: Any) -> tuple[int, int]:
-    """What Blender knows of it: (0, 0) stays, after a frame that was not there, until the files are read anew."""
-    if min(image.size) == 0 and image.source != "GENERATED" and not image.is_dirty:
-        image.reload()
-    return int(image.size[0]), int(image.size[1])
-
-
 @dataclass(frozen=True)
 class Reader:
     """What is needed to read nodes.
@@ -274,7 +267,7 @@ class Reader:
 
     def _image(self, group: Any, node: Any, frame: int) -> Clip:
         image = node.image
-        size = _image_size(image)
+        size = (int(image.size[0]), int(image.size[1]))
         if image.source in ("SEQUENCE", "MOVIE"):
             number = image_frame(frame, node.frame_start, node.frame_duration, node.frame_offset, node.use_cyclic)
             path = self.absolute(image.filepath)

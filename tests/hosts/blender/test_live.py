@@ -140,6 +140,7 @@ def test_as_an_artist(blender: Blender, plates: Path, identity: Path, server: Ru
     )
     assert told["wired"] == [True, True]
     assert told["live"] == [False, []]
+    assert told["images made while rendering"] == 0
     assert told["files"] == [True, []]
     assert told["again"] == [False, []]
     assert told["outputs live"] == told["outputs again"] == ["Image"]

@@ -295,6 +295,10 @@ def artist(plates: str, server: str, identity: str, out: str) -> Any:
     group.node_tree.faceplate.strength = 0.0
     group.node_tree.faceplate.keyframe_insert("strength", frame=2)
     made = scenes.ours("compositor_ui").EFFECTS
+    host = scenes.ours("host")
+    host.scene_linear.cache_clear()
+    host.warm()
+    known = host.scene_linear.cache_info().misses
     for name, act in (
         ("live", lambda: None),
         ("files", bpy.ops.faceplate.process_range),
@@ -306,6 +310,7 @@ def artist(plates: str, server: str, identity: str, out: str) -> Any:
         told[f"outputs {name}"] = [socket.name for socket in group.outputs]
         told[name] = [group.node_tree.get("faceplate_record") is not None, [str(f) for f in made.failed.values()]]
     shown = made.groups[scene.name, group.node_tree.name]
+    told["images made while rendering"] = host.scene_linear.cache_info().misses - known
     told["settings"] = {name: [list(key) for key in keys] for name, keys in shown.recipe.settings.items()}
     return told
 
