@@ -124,7 +124,8 @@ class Net:
         with self._lock:
             if self._session is None:
                 session = self._open()
-                self._provider = str(session.get_providers()[0])
+                beside = getattr(session, "beside", "")
+                self._provider = str(session.get_providers()[0]) + (f" ({beside})" if beside else "")
                 self._precision = getattr(session, "precision", "float32")
                 self._loaded_bytes = getattr(session, "weights_bytes", self._weights_bytes)
                 self._session = session

@@ -14,6 +14,7 @@ from ..card import ModelCard, TensorSpec
 from ..device import Device, Precision, Runtime
 from ..net import Net, translate
 from .edit import free_batch, half_precision
+from .placement import RECORD, checked
 from .providers import PROVIDERS, provider_options
 from .samples import Arrays, Error, difference, sample
 
@@ -98,6 +99,8 @@ def _onnx_session(card: ModelCard, model: str | bytes, device: Device, threads: 
     # Errors come as exceptions; the runtime need not write them to the terminal too.
     options.log_severity_level = _FATAL
     provider = PROVIDERS[device.runtime]
+    if provider.key != "cpu":
+        options.add_session_config_entry(RECORD, "1")
     stream = own_stream(device)
     providers = provider_options(provider, device.index, stream.cuda_stream if stream is not None else 0)
     try:
@@ -113,6 +116,7 @@ def _onnx_session(card: ModelCard, model: str | bytes, device: Device, threads: 
             found=used,
             hint=f"check that onnxruntime finds the libraries of {provider.title}, or choose the device cpu",
         )
+    session.beside = "" if provider.key == "cpu" else checked(session, card.id, str(device))
     session.torch_stream = stream
     session.precision = card.precision if card.precision.startswith("int8") else "float32"
     session.fixed_batch = card.batch == "single" or isinstance(_first_length(card, session), int)
