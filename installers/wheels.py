@@ -63,7 +63,9 @@ def build_wheel(project: Path, out: Path) -> Path:
         )
         built = list(Path(name).glob("*.whl"))
         if done.returncode or not built:
-            raise NotLocked(f"hatchling made no wheel; install the tests' packages. It said: {done.stderr[-500:]}")
+            absent = "No module named hatchling" in done.stderr
+            hint = "pip install hatchling, in the environment where Faceplate is installed" if absent else "see above"
+            raise NotLocked(f"hatchling made no wheel: {done.stderr.strip()[-500:]}\n  hint: {hint}")
         return Path(shutil.move(built[0], out / built[0].name))
 
 
@@ -137,6 +139,10 @@ def _requires(package: str) -> list[str]:
     try:
         return metadata.requires(package) or []
     except metadata.PackageNotFoundError:
+        if package == "faceplate":
+            raise NotLocked(
+                "Faceplate is not installed in this Python\n  hint: installers/bootstrap.py install"
+            ) from None
         return []  # an extra that is not installed here; a version of it has to be listed all the same
 
 

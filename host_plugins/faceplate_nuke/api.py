@@ -177,6 +177,10 @@ class Node(Protocol):
         """Raster of what it gives."""
         ...
 
+    def channels(self) -> Sequence[str]:
+        """Names of the channels that it gives."""
+        ...
+
     def frameRange(self) -> FrameRange:
         """Frames that it has."""
         ...

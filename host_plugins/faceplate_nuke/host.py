@@ -164,7 +164,9 @@ class NukeHost:
             box = cast(Any, source).bbox()
             width, height = max(width, int(box.w())), max(height, int(box.h()))
         deep = 2 if str(group[knobs.DEPTH].value()) == "half" else 4
-        return scratch.bakes_folder((width, height), len(clip.timeline), deep, results)
+        channels = len(source.channels()) if source is not None else 0
+        frames = len(clip.timeline) * len(graph.views_of(group, surroundings().views))
+        return scratch.bakes_folder((width, height), frames, deep, results, channels)
 
     def state(self, clip_id: str) -> str:
         """The state of a group in words."""

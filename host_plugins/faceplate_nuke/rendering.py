@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from faceplate_client.errors import BakeFailed
+from faceplate_client.exr_head import is_cut_off
 from faceplate_client.frame_maths import Span
 from faceplate_client.result_folder import file_of, is_whole
 
@@ -78,7 +79,7 @@ def render(
                 yield frame
                 continue
             raise _failed(group, frame, file, error) from error
-        if not is_whole(file):
+        if not is_whole(file) or is_cut_off(file):
             raise BakeFailed(
                 f"frame {frame} of {group.fullName()} was not written", found=f"no file {file}", hint=_room(file)
             )

@@ -19,11 +19,11 @@ NAME = "nuke-bakes"
 SHARE = 0.5
 """Of what is free in memory, that is taken at most: the rings of frames and other programs live there too."""
 _CHANNELS = 6
-"""As many as a frame is reckoned with: colour and alpha, and some more that the graph may have."""
+"""As few as a frame is reckoned with: colour and alpha, and some more that the graph may have."""
 _OLD_S = 24 * 3600.0
 
 
-def bakes_folder(size: tuple[int, int], frames: int, float_bytes: int, results: Path) -> Path:
+def bakes_folder(size: tuple[int, int], frames: int, float_bytes: int, results: Path, channels: int = 0) -> Path:
     """The folder for what Nuke renders of one clip, not made: memory where that has room, else beside the results.
 
     Args:
@@ -31,9 +31,10 @@ def bakes_folder(size: tuple[int, int], frames: int, float_bytes: int, results: 
         frames: how many.
         float_bytes: bytes of a value.
         results: folder of the results.
+        channels: of a frame; it is reckoned with some in any case.
     """
     beside = results / f".{NAME}"
-    needed = size[0] * size[1] * _CHANNELS * float_bytes * frames
+    needed = size[0] * size[1] * max(_CHANNELS, channels) * float_bytes * frames
     if not sys.platform.startswith("linux") or needed <= 0:
         return beside
     memory = default_folder() / NAME

@@ -308,6 +308,19 @@ def test_an_input_that_is_taken_away_is_no_black_picture(group: Any, tmp_path: P
         next(steps)
 
 
+def test_a_file_that_nuke_cut_short_is_no_picture(group: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write = nuke.pixels.write
+
+    def short(*words: Any) -> str:
+        path = str(write(*words))
+        Path(path).write_bytes(Path(path).read_bytes()[:-200])
+        return path
+
+    monkeypatch.setattr(nuke.pixels, "write", short)
+    with pytest.raises(BakeFailed, match="was not written"):
+        bake(group, Span(1001, 1001), tmp_path)
+
+
 def test_a_full_disk_is_called_so(group: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     full = shutil.disk_usage(tmp_path)._replace(free=1000)
     monkeypatch.setattr(rendering.shutil, "disk_usage", lambda _: full)

@@ -281,6 +281,7 @@ def test_renders_lie_in_memory_where_they_fit(tmp_path: Path, monkeypatch: pytes
         assert (memory.stat().st_mode & 0o777, found.stat().st_mode & 0o777) == (0o700, 0o700)
         assert scratch.bakes_folder((100_000, 100_000), 1000, 4, tmp_path).parent == tmp_path
         assert scratch.bakes_folder((0, 0), 4, 4, tmp_path).parent == tmp_path
+        assert scratch.bakes_folder((96, 54), 4, 4, tmp_path, 10**8).parent == tmp_path, "as many channels as there are"
         old, new = found / "old", found / "new"
         for folder in (old, new):
             folder.mkdir()

@@ -109,6 +109,19 @@ def test_a_requirement_without_a_tested_version_is_refused(
         wheels.locked("cpu")
 
 
+def test_what_building_needs_is_said(wheels: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def absent(_: str) -> list[str]:
+        raise wheels.metadata.PackageNotFoundError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(wheels.metadata, "requires", absent)
+        with pytest.raises(wheels.NotLocked, match="not installed in this Python"):
+            wheels.locked("cpu")  # an empty list would install nothing
+    monkeypatch.setattr(wheels.sys, "executable", "/usr/bin/false")
+    with pytest.raises(wheels.NotLocked, match="made no wheel"):
+        wheels.client_wheel(tmp_path)
+
+
 @pytest.mark.parametrize("what", ["missing", "changed", "no sums"])
 def test_a_damaged_bundle_installs_nothing(bundle: Path, what: str) -> None:
     (wheel,) = bundle.glob("*.whl")

@@ -280,7 +280,10 @@ class Node:
         return FrameRange(*pixels.frames(self.data))
 
     def channels(self) -> list[str]:
-        return list(pixels.render(self.data, APP.frame, pixels.first_view()).channels)
+        try:
+            return list(pixels.render(self.data, APP.frame, pixels.first_view()).channels)
+        except (RuntimeError, ImportError):  # no file, or a Python without packages
+            return []
 
     def metadata(self) -> dict[str, Any]:
         return dict(pixels.render(self.data, APP.frame, pixels.first_view()).metadata)
