@@ -8,8 +8,8 @@ python3 installers/build.py client      the leaf client as a wheel, Python 3.9 a
 python3 installers/build.py server      the server as a bundle with locked requirements, for CPU and CUDA
 python3 installers/build.py all         all of them, with SHA256SUMS
 
-The plug-ins need the standard library alone, any Python 3.11 or later builds them. client and server need hatchling, server
-also Faceplate's environment: `.venv/bin/pip install hatchling`, then `.venv/bin/python installers/build.py all`.
+The plug-ins need the standard library alone, any Python 3.11 or later builds them. client and server need hatchling,
+server also Faceplate's environment: `.venv/bin/pip install hatchling`, then `.venv/bin/python installers/build.py all`.
 """
 
 from __future__ import annotations
