@@ -136,7 +136,8 @@ class FACEPLATE_OT_correct_faces(_WithClip, bpy.types.Operator):
         if not frames:
             self.report({"INFO"}, "Faceplate: no track was moved")
             return {"CANCELLED"}
-        self.report({"INFO"}, f"Faceplate: {frames} frames corrected; refresh their results")
+        number = f"{frames} frame{'s' * (frames != 1)}"
+        self.report({"INFO"}, f"Faceplate: {number} corrected; refresh their results")
         return {"FINISHED"}
 
 

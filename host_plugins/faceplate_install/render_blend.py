@@ -24,6 +24,8 @@ SCRIPT = "render_timeline.py"
 PREFIX = "faceplate: "
 """What the script's own lines begin with, among Blender's."""
 LAST_WORDS = 30
+_REASONS = 3
+"""Frames of a strip that are told with their reason."""
 
 Frames = Annotated[Optional[str], typer.Option(help="For example 1-100,120. Default: the scene's range.")]
 Program = Optional[Path]
@@ -134,7 +136,8 @@ def _interrupts_go_to(child: subprocess.Popen[str]) -> Iterator[None]:
 def _show(event: dict[str, Any]) -> None:
     kind = event["event"]
     if kind == "progress" and event["total"]:
-        print(f"{event['step']} {event['clip']}: {event['done']} of {event['total']}", flush=True)
+        what = f"{event['step']} {event['clip']}".rstrip()
+        print(f"{what}: {event['done']} of {event['total']}", flush=True)
     elif kind == "frame":
         error = f": {event['error']}" if event["error"] else f" in {event['seconds']} s"
         print(f"frame {event['frame']} ({event['number']} of {event['of']}) {event['state']}{error}", flush=True)
@@ -146,8 +149,15 @@ def _show(event: dict[str, Any]) -> None:
             done, kept = scene["done"] or "none", scene["kept"] or "none"
             print(f"{scene['pattern']}: {done} rendered, {kept} kept, failed: {failed}")
             for clip in (scene["clips"] or {"clips": []})["clips"]:
-                if clip["error"]:
-                    print(
-                        f"{clip['clip']}: {clip['error']['message']}\n  hint: {clip['error']['hint']}", file=sys.stderr
-                    )
+                _show_clip(clip)
         print(f"report: {event['report']}")
+
+
+def _show_clip(clip: dict[str, Any]) -> None:
+    """What failed of a strip's result: rendered all the same, it is in the timeline's frames as a slate."""
+    for frame, why in list(clip["failed"].items())[:_REASONS]:
+        print(f"{clip['clip']}: frame {frame} shows a slate: {why}", file=sys.stderr)
+    if len(clip["failed"]) > _REASONS:
+        print(f"{clip['clip']}: and {len(clip['failed']) - _REASONS} frames more, see the report", file=sys.stderr)
+    if clip["error"]:
+        print(f"{clip['clip']}: {clip['error']['message']}\n  hint: {clip['error']['hint']}", file=sys.stderr)

@@ -14,8 +14,10 @@ from typing import Any
 
 import numpy as np
 import OpenEXR
+import pytest
 
 from faceplate_client.private import FileLock
+from faceplate_install import render_blend
 from tests.hosts.blender.conftest import FRAMES, Blender, _clean
 from tests.hosts.blender.test_host import read
 from tests.hosts.blender.test_live import is_slate
@@ -188,3 +190,21 @@ def test_bad_input(blender: Blender, server: Running, shot: dict[str, Path], tmp
     code, events, errors = run(blender, server, broken)
     assert (code, events[-1]["type"]) == (2, "BadFile")
     assert not list(tmp_path.glob("**/*.exr"))
+
+
+def test_what_failed_of_a_strip_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    failed = {str(frame): f"reason {frame}" for frame in range(1001, 1006)}
+    clips = [{"clip": "plate", "failed": failed, "error": None}, {"clip": "other", "failed": {}, "error": None}]
+    scene = {"pattern": "f.####.exr", "done": "1-5", "kept": "", "failed": {}, "clips": {"clips": clips}}
+    render_blend._show({"event": "progress", "step": "place", "clip": "", "done": 0, "total": 1})
+    render_blend._show({"event": "end", "scenes": [scene], "report": "render.report.json"})
+    said = capsys.readouterr()
+    assert said.out.splitlines() == [
+        "place: 0 of 1",
+        "f.####.exr: 1-5 rendered, none kept, failed: none",
+        "report: render.report.json",
+    ]
+    assert said.err.splitlines() == [
+        *(f"plate: frame {frame} shows a slate: reason {frame}" for frame in (1001, 1002, 1003)),
+        "plate: and 2 frames more, see the report",
+    ]
