@@ -146,6 +146,12 @@ class ManifestError(InputError):
     default_hint = "delete the job folder to render all frames again"
 
 
+class NumbersError(InputError):
+    """An engine gave numbers for a frame that are no picture: NaN where the plate has light."""
+
+    default_hint = "use --precision float32, or another model; faceplate models verify shows which files are whole"
+
+
 class OutputError(InputError):
     """The output cannot be written: permissions, no space, same as the input."""
 

@@ -29,7 +29,7 @@ from .face import Appearance, Identity, Observation
 from .frame import Box, Frame, Pixels
 from .job import SwapSettings
 from .swap.base import Engine, FaceCrop, FaceResult, MatteEngine, ShotEngine, ShotSolve
-from .swap.change import Change, cut, extent, light_under, numbers
+from .swap.change import Change, check_finite, cut, extent, light_under, numbers
 from .swap.comp import final_matte
 from .swap.crossing import Crossing
 from .swap.together import Together
@@ -349,8 +349,10 @@ class FacePipeline:
         planes = [rgb, comp.face, comp.matte, comp.core, comp.occluder, comp.st, flat, *comp.shares.values()]
         rgb_here, face, matte, core, occluder, st, flat_here, *shares = crossing.down(planes)
         rows, columns = union.slices(frame.data_window)
+        if not (finite := math.isfinite(float(flat_here[0]))):
+            check_finite(frame.pixels[rows, columns, :3], rgb_here, matte, self.engine.name)
         pixels = _copied(frame, out)
-        _put(pixels[rows, columns, :3], rgb_here, matte, finite=math.isfinite(float(flat_here[0])))
+        _put(pixels[rows, columns, :3], rgb_here, matte, finite=finite)
         values = iter(flat_here[1:].tolist())
         facts = {change.track: numbers(one, values) for change, one in zip(changes, told, strict=True)}
         return {

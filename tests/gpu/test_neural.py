@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from faceplate.bench.nets import SWAPPER, make_nets, make_scene, somebody
+from faceplate.bench.net_scene import SWAPPER, make_nets, make_scene, somebody
 from faceplate.cli.options import open_workbench
 from faceplate.jobs.engines import make_engine, torch_device
 from faceplate.jobs.spec import Workbench

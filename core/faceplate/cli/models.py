@@ -78,10 +78,16 @@ def verify(json: options.Json = False) -> int:
     """Compare every file with its recorded hash; exit code 3 when one is absent or differs."""
     from ..models.store import ModelStore
 
-    store = ModelStore.of_user()
+    store, bad = ModelStore.of_user(), 0
     for card in store.here:
-        store.path(card.id)
-        print_lines({"id": card.id, "state": "whole"} if json else {card.id: "whole"}, as_json=json)
+        state = "whole"
+        try:
+            store.path(card.id)
+        except ModelError as error:
+            state, bad = str(error), bad + 1
+        print_lines({"id": card.id, "state": state} if json else {card.id: state}, as_json=json)
+    if bad:
+        raise ModelError(f"{bad} of {len(store.here)} models are not whole", hint="add their files again")
     return 0
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import DeviceMemoryError, InputError
+from ..errors import DeviceMemoryError, InputError, NumbersError
 from ..job import SwapSettings
 from ..models.memory import is_out_of_memory
 from ..pipeline import FacePipeline, FaceTask
@@ -95,16 +95,21 @@ class Steady:
     def mattes(self, face: PlannedFace, frame: int, pipeline: FacePipeline) -> Mapping[str, NDArray[np.float32]] | None:
         """The mattes of a face in a frame; None where the engine steadies nothing, or sees no face.
 
-        A frame nearby that cannot be read does not count; it fails where it is processed.
+        A frame nearby that cannot be read, or of which a net says NaN, does not count; it fails where it is processed.
+
+        Raises:
+            NumbersError: a net's matte of the frame itself is NaN.
         """
         engine = pipeline.engine
         if not isinstance(engine, MatteEngine) or not engine.matte_reach:
             return None
-        looks = {near: self._look(face, near, pipeline) for near in self._near(face, frame, engine.matte_reach)}
-        if looks.get(frame) is None:
-            return None
         reach = engine.matte_reach
-        return engine.steady([looks.get(near) for near in range(frame - reach, frame + reach + 1)], reach)
+        own = self._look(face, frame, pipeline) if frame in self.plate.sequence.files else None
+        if own is None:
+            return None
+        near = [one for one in self._near(face, frame, reach) if one != frame]
+        looks = {frame: own, **{one: self._beside(face, one, pipeline) for one in near}}
+        return engine.steady([looks.get(one) for one in range(frame - reach, frame + reach + 1)], reach)
 
     def task(self, face: PlannedFace, task: FaceTask, pipeline: FacePipeline) -> FaceTask:
         """The task with its mattes, where it has any use for them."""
@@ -133,6 +138,12 @@ class Steady:
 
     def _look(self, face: PlannedFace, frame: int, pipeline: FacePipeline) -> Any:
         return self.memory.make(self._key(face, frame, pipeline.engine), lambda: self._made(face, frame, pipeline))
+
+    def _beside(self, face: PlannedFace, frame: int, pipeline: FacePipeline) -> Any:
+        try:
+            return self._look(face, frame, pipeline)
+        except NumbersError:
+            return None
 
     def _made(self, face: PlannedFace, frame: int, pipeline: FacePipeline) -> Any:
         seen, settings = face.seen(frame), SwapSettings()

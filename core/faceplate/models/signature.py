@@ -82,12 +82,24 @@ def read_signature(path: Path) -> Signature:
             found=str(error).splitlines()[0] if str(error) else type(error).__name__,
             hint="fetch the file again from its source; an interrupted download is cut off",
         ) from error
+    apart = sorted({_location(one) for one in model.graph.initializer if one.external_data})
+    if apart:
+        raise ModelError(
+            f"{path} keeps its weights in other files",
+            expected="one file with its weights, of which the hash says all",
+            found=", ".join(apart[:3]),
+            hint="put them into one file: onnx.save(onnx.load(FILE), NEW_FILE)",
+        )
     constants = {one.name for one in model.graph.initializer}
     if not model.graph.output or not model.graph.node:
         raise ModelError(f"{path} is no net", expected="an ONNX graph with nodes and outputs", found="an empty one")
     last = tuple(model.graph.initializer[-1].dims) if model.graph.initializer else ()
     inputs = tuple(_port(value) for value in model.graph.input if value.name not in constants)
     return Signature(inputs, tuple(_port(value) for value in model.graph.output), last)
+
+
+def _location(tensor: Any) -> str:
+    return next((one.value for one in tensor.external_data if one.key == "location"), "?")
 
 
 def _port(value: Any) -> Port:

@@ -7,8 +7,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
+from ..errors import NumbersError
 from ..frame import Box
 from .base import FaceResult
 
@@ -81,3 +84,24 @@ def numbers(facts: Mapping[str, Any], values: Iterator[float]) -> dict[str, floa
     before, after = known.pop("light_before"), known.pop("light_after")
     known["exposure_stops"] = math.log2(after / before) if min(before, after) > 0 else 0.0
     return known
+
+
+def check_finite(plate: NDArray[Any], made: NDArray[Any], matte: NDArray[Any], engine: str) -> None:
+    """Refuse a result that is no picture.
+
+    Args:
+        plate: (h, w, 3).
+        made: (3, h, w) what takes its place where the matte is not 0.
+        matte: (h, w).
+        engine: name, for people.
+
+    Raises:
+        NumbersError: a pixel that the plate has is not finite any more.
+    """
+    broken = (~np.isfinite(made)).any(0) & np.isfinite(plate).all(-1) & (matte > 0)
+    if broken.any() or np.isnan(matte).any():
+        raise NumbersError(
+            f"the engine {engine} gave no picture for this frame",
+            expected="finite numbers",
+            found=f"{int(broken.sum())} pixels that are NaN" if broken.any() else "a matte that is NaN",
+        )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from faceplate.bench import nets
+from faceplate.bench import net_scene, nets
 from faceplate.cli.options import open_workbench
 from faceplate.models.sessions import SessionPool
 
@@ -15,7 +15,7 @@ from faceplate.models.sessions import SessionPool
 def test_the_time_around_the_net_beside_insightfaces(tmp_path: Path) -> None:
     pytest.importorskip("insightface.model_zoo.inswapper")
     bench = open_workbench(device="cpu", threads=1)
-    store, scene = nets.make_nets(tmp_path, 0.06), nets.make_scene(1920, 1080)
+    store, scene = net_scene.make_nets(tmp_path, 0.06), net_scene.make_scene(1920, 1080)
     with SessionPool(store, "cpu", threads=1) as pool:
         ours, peer = nets._ours(bench, pool, time.thread_time), nets._Peer(pool, time.thread_time)
         figures = nets.around(ours, peer, scene, time.thread_time, 1)

@@ -186,6 +186,14 @@ def try_net(card: ModelCard, path: Path, device: Device, threads: int = 0) -> st
         raise
     except Exception as error:  # onnxruntime's exceptions have no common base
         raise translate(error, card, device, "run") from error
+    broken = [name for name, value in singles.items() if not np.isfinite(value).all()]
+    if broken:
+        raise ModelError(
+            f"model {card.id} gives numbers that are not finite",
+            expected="finite numbers for a plain picture",
+            found=f"NaN or infinity in {', '.join(broken)}",
+            hint="the file's weights are damaged: get it again from its source",
+        )
     if not session.fixed_batch:
         return "" if _equal(card, session, pair, singles) else "single"
     try:

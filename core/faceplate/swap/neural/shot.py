@@ -51,7 +51,7 @@ def solve(looks: Sequence[ShotLook]) -> ShotSolve:
     """The weighted median gain of each channel over the looks, and the largest boost that any of them asks for: what a
     single odd frame says does not count, and nothing changes in the middle of the shot.
     """
-    seen = [look for look in looks if look.weight > 0]
+    seen = [look for look in looks if look.weight > 0 and all(map(math.isfinite, (*look.plate, *look.made)))]
     boost = max((look.boost for look in looks), default=1)
     if not seen:
         return ShotSolve((1.0, 1.0, 1.0), boost, 0)

@@ -23,6 +23,8 @@ import torch
 from numpy.typing import NDArray
 from torch.nn import functional
 
+from ...errors import NumbersError
+
 REACH = 3
 """Frames before and after that are looked at."""
 SIDE = 256
@@ -58,12 +60,19 @@ def look_of(shown: torch.Tensor, mattes: Mapping[str, torch.Tensor]) -> MatteLoo
     Args:
         shown: (3, s, s) the plate in the square, sRGB-encoded 0..1.
         mattes: (s, s) 0..1 by name.
+
+    Raises:
+        NumbersError: a net gave NaN.
     """
     side = (_GUIDE_SIDE, _GUIDE_SIDE)
     guide = functional.interpolate(shown[None], side, mode="bilinear", align_corners=False, antialias=True)[0]
     planes = [guide.permute(1, 2, 0), *mattes.values()]
-    flat = torch.cat([plane.reshape(-1) for plane in planes]).clamp(0.0, 1.0).mul_(255.0).round_().to(torch.uint8)
-    parts = torch.split(flat.cpu(), [plane.numel() for plane in planes])  # one copy
+    flat = torch.cat([plane.reshape(-1) for plane in planes])
+    broken = torch.isnan(flat).any()[None].to(torch.uint8)
+    flat = torch.cat([flat.clamp(0.0, 1.0).mul_(255.0).round_().to(torch.uint8), broken]).cpu()  # one copy
+    if flat[-1]:
+        raise NumbersError("a net's matte is NaN in this frame", expected="finite numbers", found=", ".join(mattes))
+    parts = torch.split(flat[:-1], [plane.numel() for plane in planes])
     first, *others = (part.numpy().reshape(plane.shape) for part, plane in zip(parts, planes, strict=True))
     return MatteLook(first, dict(zip(mattes, others, strict=True)))
 

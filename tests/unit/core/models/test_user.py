@@ -159,6 +159,35 @@ def test_a_file_that_cannot_run_is_not_added(models: Path, tmp_path: Path) -> No
     assert not models.exists()
 
 
+def test_a_net_that_gives_nan_is_not_added(models: Path, tmp_path: Path) -> None:
+    model = onnx.load_from_string(RECOGNISER)
+    for one in model.graph.initializer:
+        if len(one.dims) == 4:
+            one.CopyFrom(onnx.numpy_helper.from_array(np.full(tuple(one.dims), np.nan, np.float32), one.name))
+    code, _, error = run("add", str(put(tmp_path, "w600k_r50.onnx", model.SerializeToString())), "--accept")
+    assert (code, "not finite" in str(error)) == (3, True), error
+    assert not models.exists()
+
+
+def test_weights_in_other_files_are_refused(tmp_path: Path) -> None:
+    """A copy of the one file would not run, and its hash says nothing of the others."""
+    path = tmp_path / "w600k_r50.onnx"
+    onnx.save_model(onnx.load_from_string(RECOGNISER), str(path), save_as_external_data=True, location="w.data")
+    with pytest.raises(ModelError, match=r"keeps its weights in other files.*found w\.data"):
+        look_at(path)
+
+
+def test_verify_tells_of_all_files(models: Path, tmp_path: Path) -> None:
+    for name, content in (("w600k_r50.onnx", RECOGNISER), ("auraface.onnx", RECOGNISER)):
+        assert run("add", str(put(tmp_path, name, content)), "--accept", "--as", name.removesuffix(".onnx"))[0] == 0
+    (models / "auraface.onnx").write_bytes(b"other")
+    code, lines, error = run("verify")
+    states = {line["id"]: line["state"] for line in lines}
+    assert (code, states["w600k_r50"]) == (3, "whole")
+    assert "truncated" in states["auraface"]
+    assert "1 of" in str(error)
+
+
 def test_a_models_own_size_is_recorded(tmp_path: Path) -> None:
     """A DFM has the name of its file, and the size that it was trained at."""
     path = put(tmp_path, "Jane Doe 224.dfm", swappers.SWAPPERS["dfm"](0.05))

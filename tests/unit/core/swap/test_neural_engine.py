@@ -11,7 +11,7 @@ import torch
 
 from faceplate.colour.model_view import encode_display
 from faceplate.colour.spaces import ColourConfig
-from faceplate.errors import IdentityError
+from faceplate.errors import IdentityError, NumbersError
 from faceplate.face import Observation, Origin
 from faceplate.frame import Box, Frame
 from faceplate.job import SwapSettings
@@ -241,3 +241,24 @@ def test_a_frame_crosses_once_each_way_and_is_the_plates_outside(plate: Plate, p
         plain = FacePipeline(config, engine_of(StandIn(posterised)), torch.device("cpu")).process(frame, tasks, holdout)
         np.testing.assert_array_equal(plain.pixels.view(np.uint16), made.pixels.view(np.uint16))
         np.testing.assert_array_equal(plain.face, made.face)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.6])
+def test_a_net_that_gives_nan_fails_the_frame_and_does_not_settle_the_shot(plate: Plate, share: float) -> None:
+    def broken(pictures: torch.Tensor) -> torch.Tensor:
+        made = pictures.clone()
+        made[..., int(share * made.shape[-2]) :, :] = float("nan")
+        return made
+
+    engine = engine_of(StandIn(broken))
+    look = engine.look(crop_of(engine, plate), engine.prepare(somebody()))
+    assert engine.solve([look]) == ShotSolve((1.0, 1.0, 1.0), look.boost, 0)
+    picture, landmarks = plate
+    pixels = np.ascontiguousarray(picture, np.float16)
+    raster = Box(0, 0, pixels.shape[1], pixels.shape[0])
+    frame = Frame(pixels, "lin_rec709_scene", raster, raster, number=1)
+    task = FaceTask(1, Observation(1, landmarks, 1.0, Origin.DETECTED, 0.0), somebody(), SwapSettings(boost=1), 1.0)
+    pipeline = FacePipeline(ColourConfig.open(), engine, torch.device("cpu"))
+    with pytest.raises(NumbersError, match="gave no picture for this frame"):
+        pipeline.process(frame, [task], out=frame.pixels)
+    assert np.array_equal(frame.pixels, np.asarray(picture, np.float16))  # not half written

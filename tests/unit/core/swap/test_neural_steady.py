@@ -11,6 +11,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from faceplate.errors import NumbersError
 from faceplate.jobs.steady import LookMemory, reach_of
 from faceplate.swap.base import MatteEngine
 from faceplate.swap.neural.engine import NeuralEngine
@@ -81,10 +82,12 @@ def test_equal_frames_give_the_frame_itself_and_a_ramp_itself_to_its_ends() -> N
     assert steadied(holed, 4)["keep"] == pytest.approx(4 * 20 / 255, abs=1e-6)
 
 
-def test_a_net_that_says_nan_or_more_than_all_says_something_between() -> None:
-    wild = torch.tensor([[float("nan"), float("inf")], [-5.0, 5.0]])
-    look = look_of(torch.full((3, 8, 8), 0.5), {"own": wild})
-    assert look.mattes["own"].tolist() == [[0, 255], [0, 255]]
+def test_a_matte_beyond_its_range_is_cut_and_one_that_is_nan_refused() -> None:
+    wild = torch.tensor([[0.5, float("inf")], [-5.0, 5.0]])
+    assert look_of(torch.full((3, 8, 8), 0.5), {"own": wild}).mattes["own"].tolist() == [[128, 255], [0, 255]]
+    wild[0, 0] = float("nan")
+    with pytest.raises(NumbersError, match="NaN"):
+        look_of(torch.full((3, 8, 8), 0.5), {"own": wild})
 
 
 def test_an_engine_steadies_only_where_a_net_draws_a_matte(plate: Plate) -> None:
