@@ -26,6 +26,7 @@ NEEDS: dict[str, frozenset[Feature]] = {
     "a_retimed_clip_is_baked_first": frozenset({Feature.BAKE}),
     "a_live_frame_from_the_source": frozenset({Feature.PIXELS_OUT}),
     "a_live_frame_from_pixels_is_exact": frozenset({Feature.PIXELS_IN, Feature.PIXELS_OUT}),
+    "a_live_frame_larger_than_the_host_says": frozenset({Feature.PIXELS_OUT}),
     "a_live_frame_that_fails_is_a_slate": frozenset({Feature.PIXELS_OUT}),
     "a_live_effect_outlives_the_server": frozenset({Feature.PIXELS_OUT}),
 }
