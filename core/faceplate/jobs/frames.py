@@ -120,8 +120,7 @@ class FrameWork:
         frame = self.plate.read(source, self._window(source, tasks))
         clock.append(time.perf_counter())
         holdout = None if self.holdout is None else self.holdout.read(source, frame)
-        given = [self.steady.task(face, task, self.pipeline) for face, task in tasks]
-        swapped = self.pipeline.process(frame, given, holdout)
+        swapped = self.pipeline.process(frame, self.steady.tasks(tasks, self.pipeline), holdout)
         clock.append(time.perf_counter())
         path = self.outputs[source.number]
         attributes = {

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..errors import DeviceMemoryError, InputError, NumbersError
+from ..frame import Box, Frame
 from ..job import SwapSettings
 from ..models.memory import is_out_of_memory
 from ..pipeline import FacePipeline, FaceTask
@@ -29,7 +30,7 @@ from .hashes import HashCache
 from .plan import PlannedFace
 from .spec import digest
 
-_LOOKS = 256
+_LOOKS = 512
 
 
 class LookMemory:
@@ -92,8 +93,8 @@ class Steady:
         reach = reach_of(engine)
         return [self._key(face, near, engine) for near in self._near(face, frame, reach)] if reach else []
 
-    def mattes(self, face: PlannedFace, frame: int, pipeline: FacePipeline) -> Mapping[str, NDArray[np.float32]] | None:
-        """The mattes of a face in a frame; None where the engine steadies nothing, or sees no face.
+    def tasks(self, given: Sequence[tuple[PlannedFace, FaceTask]], pipeline: FacePipeline) -> list[FaceTask]:
+        """The tasks of a frame, each with its mattes where it has any use for them and the engine steadies any.
 
         A frame nearby that cannot be read, or of which a net says NaN, does not count; it fails where it is processed.
 
@@ -101,22 +102,21 @@ class Steady:
             NumbersError: a net's matte of the frame itself is NaN.
         """
         engine = pipeline.engine
-        if not isinstance(engine, MatteEngine) or not engine.matte_reach:
-            return None
-        reach = engine.matte_reach
-        own = self._look(face, frame, pipeline) if frame in self.plate.sequence.files else None
-        if own is None:
-            return None
-        near = [one for one in self._near(face, frame, reach) if one != frame]
-        looks = {frame: own, **{one: self._beside(face, one, pipeline) for one in near}}
-        return engine.steady([looks.get(one) for one in range(frame - reach, frame + reach + 1)], reach)
-
-    def task(self, face: PlannedFace, task: FaceTask, pipeline: FacePipeline) -> FaceTask:
-        """The task with its mattes, where it has any use for them."""
-        chosen = task.settings
-        if chosen.strength == 0 or chosen.reference_paste or yaw_fade(task.observation.yaw_deg, chosen) == 0:
-            return task
-        return replace(task, mattes=self.mattes(face, task.observation.frame, pipeline))
+        wanted = [one for one in given if _is_used(one[1])]
+        if not wanted or not isinstance(engine, MatteEngine) or not engine.matte_reach:
+            return [task for _, task in given]
+        frame, reach = wanted[0][1].observation.frame, engine.matte_reach
+        around = range(frame - reach, frame + reach + 1)
+        looks: dict[int, list[Any]] = {face.track.id: [] for face, _ in wanted}
+        near = {face.track.id: self._near(face, frame, reach) for face, _ in wanted}
+        for one in around:  # each is read once for all faces, and no two are in memory
+            faces = [face for face, _ in wanted if one in near[face.track.id]]
+            read = self._reader(faces, one, pipeline)
+            for face, _ in wanted:
+                seen = face in faces
+                looks[face.track.id].append(self._look(face, one, pipeline, read, own=one == frame) if seen else None)
+        steady = {track: engine.steady(found, reach) for track, found in looks.items() if found[reach] is not None}
+        return [replace(task, mattes=steady.get(face.track.id)) for face, task in given]
 
     def _near(self, face: PlannedFace, frame: int, reach: int) -> list[int]:
         """Frames around that show the face; those that stand alone on their side do not count."""
@@ -136,25 +136,46 @@ class Steady:
         landmarks = np.ascontiguousarray(face.seen(frame).landmarks).tobytes()
         return digest([*facts, face.identity.content_hash, face.exposure, landmarks.hex()])
 
-    def _look(self, face: PlannedFace, frame: int, pipeline: FacePipeline) -> Any:
-        return self.memory.make(self._key(face, frame, pipeline.engine), lambda: self._made(face, frame, pipeline))
+    def _look(
+        self, face: PlannedFace, frame: int, pipeline: FacePipeline, read: Callable[[], Frame | None], *, own: bool
+    ) -> Any:
+        def made() -> Any:
+            picture = read()
+            return (
+                None if picture is None else pipeline.matte_look(picture, face.task(face.seen(frame), SwapSettings()))
+            )
 
-    def _beside(self, face: PlannedFace, frame: int, pipeline: FacePipeline) -> Any:
         try:
-            return self._look(face, frame, pipeline)
+            return self.memory.make(self._key(face, frame, pipeline.engine), made)
         except NumbersError:
+            if own:
+                raise
             return None
 
-    def _made(self, face: PlannedFace, frame: int, pipeline: FacePipeline) -> Any:
-        seen, settings = face.seen(frame), SwapSettings()
-        window = pipeline.engine.window(seen.landmarks, settings, self.plate.first.pixel_aspect)
-        window = window.intersect(self.plate.first.data_window)
-        if window.is_empty:
-            return None
-        try:
-            picture = self.plate.read(present(self.plate, frame), window)
-        except InputError as error:
-            if is_out_of_memory(error):
-                raise DeviceMemoryError("memory ran out in a file's library", found=str(error)) from error
-            return None
-        return pipeline.matte_look(picture, face.task(seen, settings))
+    def _reader(self, faces: Sequence[PlannedFace], frame: int, pipeline: FacePipeline) -> Callable[[], Frame | None]:
+        """Reads a frame when it is first asked for; None where it cannot be read, or shows none of the faces."""
+
+        @cache
+        def read() -> Frame | None:
+            window = Box(0, 0, 0, 0)
+            for face in faces:
+                landmarks, aspect = face.seen(frame).landmarks, self.plate.first.pixel_aspect
+                window = window.union(pipeline.engine.window(landmarks, SwapSettings(), aspect))
+            window = window.intersect(self.plate.first.data_window)
+            if window.is_empty:
+                return None
+            try:
+                return self.plate.read(present(self.plate, frame), window)
+            except InputError as error:
+                if is_out_of_memory(error):
+                    raise DeviceMemoryError("memory ran out in a file's library", found=str(error)) from error
+                return None
+
+        return read
+
+
+def _is_used(task: FaceTask) -> bool:
+    """Whether a face's mattes decide anything."""
+    chosen = task.settings
+    hidden = yaw_fade(task.observation.yaw_deg, chosen) == 0
+    return not (chosen.strength == 0 or chosen.reference_paste or hidden)

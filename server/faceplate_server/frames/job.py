@@ -6,7 +6,7 @@ import dataclasses
 import datetime
 import hashlib
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -247,12 +247,11 @@ class _FrameRun:
         ]
         return dataclasses.replace(found, plan=ShotPlan(planned))
 
-    def _steadied(self, found: FrameFaces, face: PlannedFace, task: FaceTask) -> FaceTask:
+    def _steadied(self, found: FrameFaces, given: Sequence[tuple[PlannedFace, FaceTask]]) -> list[FaceTask]:
         """With mattes steadied over the shot, where its files are there, as in a batch job."""
         if self.files is None or found.source != "sidecar":
-            return task
-        self.job.token.check()
-        return Steady(self.files, self.home.faces.hashes, self.home.looks).task(face, task, self.pipeline)
+            return [task for _, task in given]
+        return Steady(self.files, self.home.faces.hashes, self.home.looks).tasks(given, self.pipeline)
 
     def _holdout(self, frame: Frame) -> Any:
         wanted = self.message.holdout
@@ -277,7 +276,7 @@ class _FrameRun:
         holdout = self._holdout(frame)
         sampled = self.settings.at(self.message.frame)
         number = cast("int", frame.number)
-        tasks = [self._steadied(found, *one) for one in face_tasks(found.plan, number, sampled)]
+        tasks = self._steadied(found, face_tasks(found.plan, number, sampled))
         self.job.token.check()
         return self.pipeline.process(frame, tasks, holdout, out), slot
 

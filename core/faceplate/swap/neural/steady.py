@@ -36,6 +36,7 @@ _SIMILAR = 0.05
 """Difference of sRGB-encoded values (root of the mean square over the channels) at which another frame counts 0.6 of
 what an equal one does; a grainy plate differs by a third of that from itself."""
 _KEPT_BYTES = 64 << 20
+_WHOSE = {"own": "the swapper", "keep": "a net for mattes"}
 
 Bytes = NDArray[np.uint8]
 Plane = NDArray[np.float32]
@@ -71,7 +72,8 @@ def look_of(shown: torch.Tensor, mattes: Mapping[str, torch.Tensor]) -> MatteLoo
     broken = torch.isnan(flat).any()[None].to(torch.uint8)
     flat = torch.cat([flat.clamp(0.0, 1.0).mul_(255.0).round_().to(torch.uint8), broken]).cpu()  # one copy
     if flat[-1]:
-        raise NumbersError("a net's matte is NaN in this frame", expected="finite numbers", found=", ".join(mattes))
+        whose = " or ".join(_WHOSE[name] for name in mattes)
+        raise NumbersError("a matte is NaN in this frame", expected="finite numbers", found=f"NaN from {whose}")
     parts = torch.split(flat[:-1], [plane.numel() for plane in planes])
     first, *others = (part.numpy().reshape(plane.shape) for part, plane in zip(parts, planes, strict=True))
     return MatteLook(first, dict(zip(mattes, others, strict=True)))
