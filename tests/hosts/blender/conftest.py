@@ -112,6 +112,18 @@ class Blender:
         return said["value"]
 
 
+ENDS = (VERSIONS[0].name, VERSIONS[-1].name)
+
+
+def at_the_ends(blender: Blender) -> None:
+    """Skip a test in the versions between: of what is the same code in each, the oldest and the newest are enough.
+
+    FACEPLATE_BPY_WHOLE_CONTRACT=1 runs it in each version.
+    """
+    if blender.version not in ENDS and os.environ.get("FACEPLATE_BPY_WHOLE_CONTRACT") != "1":
+        pytest.skip("the same code in each version: it runs in the oldest and the newest")
+
+
 def _clean() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "BLENDER", "OCIO"))}
 

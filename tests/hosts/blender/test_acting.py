@@ -23,14 +23,12 @@ from faceplate.colour.spaces import DEFAULT_CONFIG
 from faceplate_client import Place, __version__, find
 from faceplate_client.errors import ClientError
 from tests.contract.hosts.conftest import original  # noqa: F401 - a fixture
-from tests.hosts.blender.conftest import Blender
-from tests.hosts.blender.environments import VERSIONS
+from tests.hosts.blender.conftest import Blender, at_the_ends
 from tests.hosts.blender.test_host import read
 from tests.integration.conftest import identity  # noqa: F401 - a fixture
 from tests.integration.server.conftest import Running
 
 Facts = dict[str, Any]
-ENDS = (VERSIONS[0].name, VERSIONS[-1].name)
 
 
 @pytest.fixture
@@ -111,8 +109,7 @@ def nobody() -> Iterator[Path]:
 
 
 def test_a_missing_server_is_started_when_asked(blender: Blender, facts: Facts, nobody: Path) -> None:
-    if blender.version not in ENDS:
-        pytest.skip("the same code in each version: the oldest and the newest start one")
+    at_the_ends(blender)
     program = Path(sys.executable).with_name("faceplate")
     told = blender.run("acting", "starts_a_server", **{**facts, "server": nobody}, program=program)
     assert "faceplate serve" in told["refused"]

@@ -18,7 +18,7 @@ import pytest
 
 from faceplate_client.private import FileLock
 from faceplate_install import render_blend
-from tests.hosts.blender.conftest import FRAMES, Blender, _clean
+from tests.hosts.blender.conftest import FRAMES, Blender, _clean, at_the_ends
 from tests.hosts.blender.test_host import read
 from tests.hosts.blender.test_live import is_slate
 from tests.integration.server.conftest import Running
@@ -139,6 +139,7 @@ def test_a_live_group_whose_plate_has_a_hole(
 
 
 def test_killed_and_run_again(blender: Blender, server: Running, shot: dict[str, Path], tmp_path: Path) -> None:
+    at_the_ends(blender)
     file, out = tmp_path / "shot.blend", tmp_path / "out"
     blender.run("timeline", "save", plates=shot["plates"], identity=shot["identity"], file=file)
     words = words_for(blender, server, file, "-o", out)
@@ -160,6 +161,7 @@ def test_killed_and_run_again(blender: Blender, server: Running, shot: dict[str,
 
 
 def test_bad_input(blender: Blender, server: Running, shot: dict[str, Path], tmp_path: Path) -> None:
+    at_the_ends(blender)
     file = tmp_path / "shot.blend"
     without = tmp_path / "without.blend"
     blender.run("timeline", "save", plates=shot["plates"], identity=shot["identity"], file=file, without=without)

@@ -12,7 +12,7 @@ import numpy as np
 import OpenEXR
 from numpy.typing import NDArray
 
-from tests.hosts.blender.conftest import Blender
+from tests.hosts.blender.conftest import Blender, at_the_ends
 from tests.hosts.blender.test_host import plate, plates, read  # noqa: F401 - fixture
 from tests.integration.server.conftest import Running, running, start_server, wait_ready
 from tests.support.exr import write_flat
@@ -57,6 +57,7 @@ def test_off_is_the_plate(blender: Blender, plates: Path, server: Running, tmp_p
 
 
 def test_a_server_that_dies_costs_its_frames(blender: Blender, plates: Path, tmp_path: Path) -> None:  # noqa: F811
+    at_the_ends(blender)
     ready = tmp_path / "ready"
     with running() as server:
         replaced: list[Running] = []
