@@ -4,7 +4,7 @@
 Own types, since those of types-nuke 13.2 do not serve here: `Node.__getitem__` gives the bare `Knob`, which has neither
 `value` nor `setValue` with arguments; most methods of knobs are `(*args) -> Any`, so that nothing would be checked;
 `Knob.animation` and `hasExpression` are known of arrays only; `Node.bbox` is an Info whose numbers are methods. What
-Nuke gives is cast to these types in `host.py`, in one place.
+Nuke gives is cast to these types in `application.py` and `host.py`.
 """
 
 from __future__ import annotations

@@ -25,8 +25,9 @@ from faceplate_client.host import Progress
 from faceplate_client.outcome import Analysis, BatchOutcome
 from faceplate_client.task import Session, Task, run
 
-from . import graph, host, knobs, work
+from . import application, graph, knobs, work
 from .api import Node
+from .host import RUNNING as RUNNING_WORD
 from .host import NukeHost
 from .servers import load_settings
 
@@ -61,7 +62,7 @@ def press(button: str, group: str) -> None:
     try:
         _BUTTONS[button](group)
     except ClientError as error:
-        host.say(said(error))
+        application.say(said(error))
 
 
 def start(here: NukeHost, group: str, action: Action, ended: Callable[[Any], None]) -> None:
@@ -77,22 +78,22 @@ def start(here: NukeHost, group: str, action: Action, ended: Callable[[Any], Non
         ClientError: it cannot begin; the script is as it was.
     """
     if RUNNING.task is not None:
-        host.say("Faceplate is at work: wait, or press Cancel.")
+        application.say("Faceplate is at work: wait, or press Cancel.")
         return
     settings = load_settings()
     servers = settings.servers()
     try:
         servers.find()
     except ServerNotFound:
-        if not servers.start and host.has_window():
-            if not host.asked("No Faceplate server is running. Start it?"):
+        if not servers.start and application.has_window():
+            if not application.asked("No Faceplate server is running. Start it?"):
                 return
             servers = settings.servers(start=True)
-    if not host.has_window():
+    if not application.has_window():
         ended(run(here, servers, action))
         return
     # the worker may not call the script itself: it has the main thread do so, which comes when it is free
-    task: Task[Any] = Task(here, servers, action, wake=lambda: host.later(lambda: task.tick()))
+    task: Task[Any] = Task(here, servers, action, wake=lambda: application.later(lambda: task.tick()))
     RUNNING.task, RUNNING.group = task, group
     task.start()
     RUNNING.watcher = threading.Thread(
@@ -103,7 +104,7 @@ def start(here: NukeHost, group: str, action: Action, ended: Callable[[Any], Non
 
 def _watch(here: NukeHost, task: Task[Any], group: str, ended: Callable[[Any], None]) -> None:
     """On a thread of its own: the progress window, and the label of the group."""
-    meter = host.meter("Faceplate")
+    meter = application.meter("Faceplate")
     shown = ""
     while not task.ended and RUNNING.task is task:
         progress = task.progress
@@ -111,13 +112,13 @@ def _watch(here: NukeHost, task: Task[Any], group: str, ended: Callable[[Any], N
         meter.setProgress(percent(progress))
         if meter.isCancelled():
             task.cancel()
-        words = f"{host.RUNNING} {progress.step} {progress.done} of {progress.total}"
+        words = f"{RUNNING_WORD} {progress.step} {progress.done} of {progress.total}"
         if group and words != shown:
             shown = words
-            host.later(partial(_show_state, here, task, group, words))
+            application.later(partial(_show_state, here, task, group, words))
         time.sleep(POLL_S)
     del meter  # closes the window
-    host.later(lambda: finish(here, task, group, ended))
+    application.later(lambda: finish(here, task, group, ended))
 
 
 def _show_state(here: NukeHost, task: Task[Any], group: str, words: str) -> None:
@@ -136,9 +137,9 @@ def finish(here: NukeHost, task: Task[Any], group: str, ended: Callable[[Any], N
             here.set_state(group, here.state(group))
         ended(task.result())
     except ClientError as error:
-        host.say(said(error))
+        application.say(said(error))
     except Exception as error:
-        host.say(
+        application.say(
             f"Faceplate stopped by a fault of its own: {type(error).__name__}: {error}.\nThe Script Editor has more."
         )
         raise
@@ -168,14 +169,14 @@ def process_range(group: str) -> None:
 
 def process_frame(group: str) -> None:
     """Make the frame that the viewer stands at."""
-    here, frame = NukeHost(), host.current_frame()
+    here, frame = NukeHost(), application.current_frame()
     start(here, group, work.process(here, group, Span(frame, frame)), tell)
 
 
 def cancel(group: str) -> None:
     """Stop the action at work after its frame."""
     if RUNNING.task is None:
-        host.say("Faceplate is not at work.")
+        application.say("Faceplate is not at work.")
     else:
         RUNNING.task.cancel()
 
@@ -195,7 +196,7 @@ def reveal(group: str) -> None:
     try:
         subprocess.Popen([program, folder], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     except OSError:
-        host.say(folder)
+        application.say(folder)
 
 
 def remove(group: str) -> None:
@@ -228,7 +229,7 @@ def check(group: str) -> None:
         words = f"{'ready' if pong.ready else 'starting'}, version {version}" + (f", {devices}" if devices else "")
         return words if version == __version__ else f"{words}; this plug-in is {__version__}: update both"
 
-    start(here, "", ask, lambda words: host.say(f"Faceplate server: {words}"))
+    start(here, "", ask, lambda words: application.say(f"Faceplate server: {words}"))
 
 
 _BUTTONS: dict[str, Callable[[str], None]] = {
@@ -249,9 +250,9 @@ _BUTTONS: dict[str, Callable[[str], None]] = {
 def add() -> None:
     """Put a group behind the selected node."""
     try:
-        host.add_group()
+        application.add_group()
     except ClientError as error:
-        host.say(said(error))
+        application.say(said(error))
 
 
 def process_all() -> None:
@@ -263,7 +264,7 @@ def process_all() -> None:
             raise NoClips("the script has no Faceplate group", hint="Tab, Faceplate")
         start(here, "", work.process_each(here, names), tell)
     except ClientError as error:
-        host.say(said(error))
+        application.say(said(error))
 
 
 def install() -> None:
@@ -273,7 +274,7 @@ def install() -> None:
         ("Nuke", "Render/Faceplate/Process All Groups", process_all),
         ("Nuke", "Render/Faceplate/Check Server", lambda: press("check", "")),
     )
-    host.install(entries, label, close)
+    application.install(entries, label, close)
 
 
 def label(node: Node) -> str | None:
@@ -292,7 +293,7 @@ def _state(node: Node) -> str:
         return state
     try:
         knobs.check(node)
-        state = graph.state_of(node, host.surroundings())
+        state = graph.state_of(node, application.surroundings())
     except BadClip:
         state = "made by another plug-in"
     _STATES[name] = (time.monotonic(), time.thread_time() - began, state)
@@ -317,13 +318,13 @@ def tell(outcome: BatchOutcome) -> None:
     elif outcome.exit_code and not any(one.error for one in outcome.clips):
         lines.append("These frames show a slate. Process again to make them anew.")
     if lines:
-        host.say("\n".join([outcome.text, *lines]))
+        application.say("\n".join([outcome.text, *lines]))
 
 
 def tell_faces(found: Analysis) -> None:
     """Say which faces there are."""
     if found.cancelled:
-        host.say("Faceplate: stopped; find faces again to go on.")
+        application.say("Faceplate: stopped; find faces again to go on.")
         return
     lines = [
         f"{track.id}: {track.label or 'face'}, frames {track.first}-{track.last}, about {track.width_px:.0f} px wide"
@@ -331,4 +332,6 @@ def tell_faces(found: Analysis) -> None:
     ]
     pictures = next((str(Path(track.picture).parent) for track in found.tracks if track.picture), "")
     lines += [f"Their pictures are in {pictures}"] if pictures else []
-    host.say("\n".join(["Faceplate found these faces:", *lines] if found.tracks else ["Faceplate found no face."]))
+    application.say(
+        "\n".join(["Faceplate found these faces:", *lines] if found.tracks else ["Faceplate found no face."])
+    )

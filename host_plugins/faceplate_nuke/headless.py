@@ -29,7 +29,7 @@ from faceplate_client.outcome import BatchOutcome, ClipOutcome
 from faceplate_client.result_folder import make_folder
 from faceplate_client.task import Servers, Session
 
-from . import host, work
+from . import application, work
 from .host import NukeHost
 from .servers import ServerSettings, load_settings
 
@@ -145,7 +145,7 @@ class Batch:
             raise HostError(f"there is no script {script}", hint="give the path of a .nk file")
         frames = frames_of(self.asked.frames)
         servers = servers_of(self.asked, load_settings())
-        host.open_script(script)
+        application.open_script(script)
         groups = self._groups()
         servers.find()
         session = Session(self._host, servers)
@@ -199,7 +199,7 @@ def work_through(script: str) -> int:
             sys.stdout.flush()
 
     try:
-        asked = arguments(words_behind(script, host.raw_arguments(), sys.argv))
+        asked = arguments(words_behind(script, application.raw_arguments(), sys.argv))
         as_json = asked.json
         outcome = Batch(asked, tell, lambda: bool(stops)).run()
         unsaved = _save(asked.save)
@@ -223,7 +223,7 @@ def _save(path: str) -> HostError | None:
     """Why the script was not saved where the order says; the report is written all the same."""
     try:
         if path:
-            host.save_script(Path(path).absolute())
+            application.save_script(Path(path).absolute())
     except HostError as error:
         return error
     return None

@@ -19,7 +19,8 @@ from faceplate_client.outcome import Analysis, BatchOutcome, ClipOutcome, Manner
 from faceplate_client.result_folder import clip_folder
 from faceplate_client.task import Session
 
-from .host import NukeHost, surroundings
+from .application import surroundings
+from .host import NukeHost
 
 Work = Callable[[Session], BatchOutcome]
 

@@ -39,7 +39,7 @@ BLENDER_DATA = {"host.py", "baking.py", "compositor.py", "batch.py", "render_tim
 """Files of faceplate_blender that may use `bpy.data` and `bpy.ops`: few places change the artist's document."""
 BLENDER_FREE = {"shim.py", "colours.py", "strips.py", "placing.py", "nodes.py", "clip_tracks.py", "render_state.py"}
 """Files of faceplate_blender that do without bpy: they work on what they are given."""
-NUKE_FILES = {"host.py"}
+NUKE_FILES = {"application.py", "host.py"}
 RESOLVE_FREE = {"__init__.py", "__main__.py", "calls.py", "colours.py", "commands.py", "settings.py"}
 """Files of faceplate_resolve that call no method of Resolve's objects."""
 """Files of faceplate_nuke that may import nuke; the others work on what those give them."""

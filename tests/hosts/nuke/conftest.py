@@ -20,7 +20,7 @@ from nuke.document import APP  # noqa: E402
 from faceplate.cli.main import main  # noqa: E402
 from faceplate_client.frame_maths import Span  # noqa: E402
 from faceplate_client.slots import FrameHeader  # noqa: E402
-from faceplate_nuke import buttons, host, servers  # noqa: E402
+from faceplate_nuke import application, buttons, host, servers  # noqa: E402
 from faceplate_nuke.files import nuke_path  # noqa: E402
 from tests.contract.hosts.conftest import (  # noqa: E402, F401 - fixtures
     make_bench,
@@ -83,7 +83,7 @@ class NukeStage:
         chosen = [node for node in nuke.allNodes() if node["selected"].value()]
         for node in nuke.allNodes():
             node.setSelected(node == source)
-        group = nuke.toNode(host.add_group())
+        group = nuke.toNode(application.add_group())
         assert group is not None
         assert group.input(0) == source
         if timeline is not None:

@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 from nuke.document import APP
 
+from faceplate_client.errors import HostError
 from faceplate_client.frame_maths import Span
 from faceplate_client.job_record import load
 from faceplate_client.result_folder import file_of
-from faceplate_nuke import buttons, host, scratch, servers
+from faceplate_nuke import buttons, scratch, servers
 from faceplate_nuke.host import NukeHost
 from tests.contract.hosts.bench import files
 from tests.contract.hosts.conftest import MakeBench
@@ -279,5 +280,5 @@ def test_a_server_settings_file(tmp_path: Path) -> None:
     assert (settings.program, settings.name) == ("/env/bin/faceplate", "gpu0")
     for damaged in ('{"progam": "x"}', '{"start": "yes"}', "[", "[]"):
         (tmp_path / servers.FILE).write_text(damaged)
-        with pytest.raises(host.HostError):
+        with pytest.raises(HostError):
             servers.load_settings([tmp_path])

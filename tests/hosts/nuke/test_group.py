@@ -16,17 +16,17 @@ from faceplate.deliver import LAYERS
 from faceplate.job import SETTING_FIELDS
 from faceplate_client.errors import BadClip, HostError
 from faceplate_client.frame_maths import Span
-from faceplate_nuke import buttons, host, knobs, placing
+from faceplate_nuke import application, buttons, knobs, placing
 from tests.hosts.nuke.conftest import NukeStage
 
-TEXT = host.GROUP_FILE.read_text("utf-8")
+TEXT = application.GROUP_FILE.read_text("utf-8")
 BUILT_IN = {"name", "label", "help", "note_font_size", "tile_color", "xpos", "ypos", "selected", "disable"}
 
 
 @pytest.fixture
 def group() -> Any:
     nuke.create("NoOp", name="Plates").setSelected(True)
-    made = nuke.toNode(host.add_group())
+    made = nuke.toNode(application.add_group())
     assert made is not None
     return made
 
@@ -65,7 +65,7 @@ def test_it_is_wired_behind_the_selected_node_in_one_step_of_undo() -> None:
     plate = nuke.create("NoOp", name="Plates")
     plate.setSelected(True)
     before, steps = nuke.snapshot(), len(APP.undo_stack)
-    name = host.add_group()
+    name = application.add_group()
     group = nuke.toNode(name)
     assert group.input(0) == plate
     for node, index, below in placing.WIRES:
@@ -73,14 +73,14 @@ def test_it_is_wired_behind_the_selected_node_in_one_step_of_undo() -> None:
     assert len(APP.undo_stack) == steps + 1
     assert nuke.Undo.undo() == "Faceplate"
     assert nuke.snapshot() == before
-    assert host.add_group() != host.add_group(), "a second one has a name of its own"
+    assert application.add_group() != application.add_group(), "a second one has a name of its own"
 
 
 def test_wires_that_a_stack_gave_the_wrong_way_are_set_right(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     twisted = TEXT.replace("push $N1\n Switch", "push 0\n Switch")
     (tmp_path / "twisted.nk").write_text(twisted, "utf-8")
-    monkeypatch.setattr(host, "GROUP_FILE", tmp_path / "twisted.nk")
-    group = nuke.toNode(host.add_group())
+    monkeypatch.setattr(application, "GROUP_FILE", tmp_path / "twisted.nk")
+    group = nuke.toNode(application.add_group())
     for node, index, below in placing.WIRES:
         assert group.node(node).input(index) == group.node(below)
 
@@ -130,9 +130,9 @@ def test_a_script_with_it_is_saved_and_opened_as_it_was(group: Any, tmp_path: Pa
 
 def test_a_text_that_nuke_does_not_take_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "bad.nk").write_text(TEXT.replace("on_error", "on_err").replace("raw true", "raww true"), "utf-8")
-    monkeypatch.setattr(host, "GROUP_FILE", tmp_path / "bad.nk")
+    monkeypatch.setattr(application, "GROUP_FILE", tmp_path / "bad.nk")
     with pytest.raises(HostError, match="made no Faceplate group"):
-        host.add_group()
+        application.add_group()
     assert APP.open_step == 0
 
 

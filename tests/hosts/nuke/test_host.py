@@ -16,7 +16,7 @@ from faceplate_client.errors import BadClip, BadFrames, BakeFailed, CannotDo, Cl
 from faceplate_client.frame_maths import Span
 from faceplate_client.host import Clip, Scope
 from faceplate_client.result_folder import file_of
-from faceplate_nuke import host
+from faceplate_nuke import application
 from faceplate_nuke.host import NukeHost
 from tests.hosts.nuke.conftest import NukeStage
 
@@ -111,7 +111,7 @@ def test_ranges(stage: NukeStage, plates: str) -> None:
 
 
 def test_groups_without_input_in_groups_and_gone(stage: NukeStage, plates: str) -> None:
-    lone = nuke.toNode(host.add_group())
+    lone = nuke.toNode(application.add_group())
     lone.setInput(0, None)
     here = NukeHost()
     assert here.clips(Scope.ALL) == ()

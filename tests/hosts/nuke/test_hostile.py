@@ -20,7 +20,7 @@ from faceplate_client.frame_maths import Span
 from faceplate_client.host import Tag
 from faceplate_client.job_record import load
 from faceplate_client.result_folder import file_of
-from faceplate_nuke import buttons, host, knobs, rendering, work
+from faceplate_nuke import application, buttons, knobs, rendering, work
 from faceplate_nuke.files import file_at
 from faceplate_nuke.host import NukeHost
 from tests.contract.hosts.bench import files
@@ -434,7 +434,7 @@ def test_one_group_that_cannot_be_done_does_not_stop_all(bench: Any) -> None:  #
     buttons.install()
     bad, good = group_of(bench, Span(1001, 1001)), group_of(bench, Span(1001, 1001))
     bad["identity"].setValue("")
-    lone = nuke.toNode(host.add_group())
+    lone = nuke.toNode(application.add_group())
     lone.setInput(0, None)
     APP.menus["Nuke"]["Render/Faceplate/Process All Groups"]()
     turn_until_idle()

@@ -20,7 +20,7 @@ from faceplate_client.errors import BadClip, ClipGone, HostError, PlaceFailed
 from faceplate_client.frame_maths import Span
 from faceplate_client.host import Clip, Feature, PlaceMode, Result, Scope, Tag
 from faceplate_client.result_folder import file_of
-from faceplate_nuke import colours, files, host, scratch
+from faceplate_nuke import application, colours, files, scratch
 from faceplate_nuke.host import NukeHost
 from tests.hosts.nuke.conftest import NukeStage
 from tests.hosts.nuke.test_host import MEDIA, bake, planes
@@ -46,7 +46,7 @@ def test_the_working_space_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "$OCIO" in caught.value.hint
     monkeypatch.setenv("OCIO", "/studio/config.ocio")
     assert here.project().working_space == "house linear", "both sides have the studio's configuration"
-    assert "/studio/config.ocio" in host.surroundings().colour.text
+    assert "/studio/config.ocio" in application.surroundings().colour.text
 
 
 def test_names_of_spaces() -> None:
@@ -260,10 +260,10 @@ def test_a_terminal_has_no_undo_and_says_in_text(capfd: pytest.CaptureFixture[st
     assert NukeHost().about().features == {Feature.BAKE, Feature.UNDO}
     nuke.reset(gui=False)
     assert NukeHost().about().features == {Feature.BAKE}
-    host.say("a word")
+    application.say("a word")
     assert "a word" in capfd.readouterr().err
-    assert host.asked("start?") is False
-    assert host.script_file() is None
+    assert application.asked("start?") is False
+    assert application.script_file() is None
     assert NukeHost().project().folder == Path.home() / "faceplate"
 
 
