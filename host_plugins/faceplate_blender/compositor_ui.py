@@ -52,8 +52,7 @@ def _servers() -> Servers:
 def _folder() -> str:
     if STATE.results:
         return STATE.results
-    addon = bpy.context.preferences.addons.get(__package__)  # none where a batch runs the sources
-    return "" if addon is None else str(addon.preferences.output_root)
+    return str(preferences.of(bpy.context).output_root)
 
 
 EFFECTS = Effects(_servers, live_recipe, _folder)

@@ -73,11 +73,16 @@ class Effects:
         self._folder = folder
         self._rendered: list[str] = []
         self._over = True
+        self._unshown: dict[tuple[str, str], dict[int, str]] = {}
 
     @property
     def failed(self) -> dict[tuple[str, str], dict[int, str]]:
         """Frames that failed, by (scene, group)."""
-        return {key: dict(shown.failed) for key, shown in self.groups.items() if shown.failed}
+        found = {key: dict(frames) for key, frames in self._unshown.items() if frames}
+        for key, shown in self.groups.items():
+            if shown.failed:
+                found[key] = {**found.get(key, {}), **shown.failed}
+        return found
 
     @property
     def failed_now(self) -> dict[str, dict[int, str]]:
@@ -94,6 +99,7 @@ class Effects:
         if scene.name in self._rendered:
             return
         self._rendered.append(scene.name)
+        self._unshown = {key: frames for key, frames in self._unshown.items() if key[0] != scene.name}
         CompositorHost(scene.name).own_pictures()
         there = {node.node_tree.name for node in nodes.groups(compositor_tree(scene, API, make=False))}
         for name, group in list(self.groups):
@@ -119,7 +125,7 @@ class Effects:
                 # what the group shows is not this frame's: say so, as for a frame that failed
                 self._refuse(scene, tree, error)
             except Exception as error:  # Blender would swallow it and show the frame before
-                self._refuse(scene, tree, HostError(f"{tree.name} failed", found=f"{type(error).__name__}: {error}"))
+                self._refuse(scene, tree, _unforeseen(tree, error))
 
     def close(self) -> None:
         """Let go of connections and shared memory."""
@@ -131,6 +137,7 @@ class Effects:
         host, shown = self._of(scene, tree, recipe)
         frame = scene.frame_current
         shown.failed.pop(frame, None)
+        self._unshown.get((scene.name, tree.name), {}).pop(frame, None)
         try:
             clip = host.at(nodes.clip_id(tree), frame)
             if clip is None:
@@ -155,8 +162,14 @@ class Effects:
         return host, shown
 
     def _refuse(self, scene: Any, tree: Any, error: ClientError) -> None:
-        host, shown = self._of(scene, tree, Recipe(()))
-        self._slate(host, tree, shown, scene.frame_current, error)
+        frame = scene.frame_current
+        try:
+            host, shown = self._of(scene, tree, Recipe(()))
+            self._slate(host, tree, shown, frame, error)
+        except Exception as second:  # no slate either: the exit code and the list still tell
+            why = second if isinstance(second, ClientError) else _unforeseen(tree, second)
+            self._unshown.setdefault((scene.name, tree.name), {})[frame] = f"{error}; {why}"
+            _tell(tree, frame, why)
 
     def _slate(self, host: CompositorHost, tree: Any, shown: Shown, frame: int, error: ClientError) -> None:
         shown.last = LiveFrame(frame, "failed", error)
@@ -168,9 +181,16 @@ class Effects:
 
     def _fail(self, tree: Any, shown: Shown, frame: int, error: ClientError) -> None:
         shown.failed[frame] = str(error)
-        line = f"Faceplate: {tree.name}, frame {frame}: {error}\n  hint: {error.hint}"
-        if bpy.app.background:
-            sys.stderr.write(line + "\n")
+        _tell(tree, frame, error)
+
+
+def _unforeseen(tree: Any, error: Exception) -> HostError:
+    return HostError(f"{tree.name} failed", found=f"{type(error).__name__}: {error}")
+
+
+def _tell(tree: Any, frame: int, error: ClientError) -> None:
+    if bpy.app.background:
+        sys.stderr.write(f"Faceplate: {tree.name}, frame {frame}: {error}\n  hint: {error.hint}\n")
 
 
 def sidecar_of(host: CompositorHost, clip: Clip) -> Path | None:
@@ -229,8 +249,13 @@ class Handlers:
         atexit.register(self.end)
 
     def remove(self) -> None:
-        """Take the functions out, and let go of the server."""
+        """Take the functions out, and let go of the server.
+
+        Blender's program disables all add-ons before Python ends, so what failed is still told then.
+        """
         atexit.unregister(self.end)
+        if bpy.app.background and self._effects.failed:
+            atexit.register(_end_failed, self._effects.failed)
         for functions, function in self._functions:
             if function in functions:
                 functions.remove(function)
@@ -239,12 +264,17 @@ class Handlers:
 
     def end(self) -> None:
         """At Blender's end: take them out, and say by the exit code of a render without interface what failed."""
-        failed = self._effects.failed
+        failed, background = self._effects.failed, bpy.app.background
         self.remove()
-        if bpy.app.background and failed:
-            for (scene, group), frames in sorted(failed.items()):
-                numbers = ", ".join(map(str, sorted(frames)))
-                sys.stderr.write(f"Faceplate: {group} of {scene} shows a slate in frames {numbers}\n")
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(FAILED)  # the only way to tell: Blender itself ends with 0
+        if background and failed:
+            _end_failed(failed)
+
+
+def _end_failed(failed: dict[tuple[str, str], dict[int, str]]) -> None:
+    """End the process; nothing of Blender may be used any more."""
+    for (scene, group), frames in sorted(failed.items()):
+        numbers = ", ".join(map(str, sorted(frames)))
+        sys.stderr.write(f"Faceplate: {group} of {scene} shows a slate in frames {numbers}\n")
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(FAILED)  # the only way to tell: Blender itself ends with 0

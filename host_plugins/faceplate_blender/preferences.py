@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The add-on's preferences: which server, where results go."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -73,14 +74,33 @@ class FaceplatePreferences(bpy.types.AddonPreferences):
         Raises:
             ConnectionFailed: the name cannot be used.
         """
-        folder = bpy.path.abspath(self.server_folder) if self.server_folder else ""
-        place = Place(Path(folder) if folder else None, self.server_name)
-        command = [bpy.path.abspath(self.program), "serve", "--name", self.server_name]
-        return Servers(
-            place=place,
-            start=start or self.start_server,
-            command=(*command, *(("--folder", folder) if folder else ())),
-        )
+        return _servers(self, start)
+
+
+@dataclass(frozen=True)
+class Defaults:
+    """The preferences of an add-on that Blender keeps none for: one enabled by `blender --addons`, as farms do."""
+
+    output_root: str = ""
+    program: str = "faceplate"
+    server_name: str = "default"
+    server_folder: str = ""
+    start_server: bool = False
+    place_partial: bool = False
+
+    def servers(self, *, start: bool = False) -> Servers:
+        """As `FaceplatePreferences.servers`."""
+        return _servers(self, start)
+
+
+def _servers(preferences: Any, start: bool) -> Servers:
+    folder = bpy.path.abspath(preferences.server_folder) if preferences.server_folder else ""
+    command = [bpy.path.abspath(preferences.program), "serve", "--name", preferences.server_name]
+    return Servers(
+        place=Place(Path(folder) if folder else None, preferences.server_name),
+        start=start or preferences.start_server,
+        command=(*command, *(("--folder", folder) if folder else ())),
+    )
 
 
 def untested(version: tuple[int, ...]) -> str:
@@ -90,5 +110,6 @@ def untested(version: tuple[int, ...]) -> str:
 
 
 def of(context: Any) -> Any:
-    """The add-on's preferences."""
-    return context.preferences.addons[__package__].preferences
+    """The add-on's preferences; `Defaults` where Blender keeps none."""
+    addon = context.preferences.addons.get(__package__)
+    return Defaults() if addon is None else addon.preferences

@@ -177,12 +177,27 @@ def test_a_face_live_is_the_face_of_a_batch(
         np.testing.assert_array_equal(rendered(tmp_path, frame)[..., :3].astype(np.float16), expected)
 
 
+def ended(blender: Blender, function: str, plates: Path, out: Path) -> subprocess.CompletedProcess[str]:  # noqa: F811
+    """A process that a function of `inside/live.py` ends."""
+    folders = [str(Path(__file__).parent / "inside"), str(Path(__file__).parents[3] / "host_plugins")]
+    code = f"import sys; sys.path[:0] = {folders!r}; import live; live.{function}({str(plates)!r}, {str(out)!r})"
+    return subprocess.run([blender.python, "-c", code], capture_output=True, text=True, timeout=120, cwd=out)
+
+
 def test_the_exit_code_says_that_frames_failed(blender: Blender, plates: Path, tmp_path: Path) -> None:  # noqa: F811
     """As in `blender -b FILE -a`, by Python's own end, which ends Blender with handlers in place."""
-    folders = [str(Path(__file__).parent / "inside"), str(Path(__file__).parents[3] / "host_plugins")]
-    code = f"import sys; sys.path[:0] = {folders!r}; import live; live.exit_code({str(plates)!r}, {str(tmp_path)!r})"
-    done = subprocess.run([blender.python, "-c", code], capture_output=True, text=True, timeout=120, cwd=tmp_path)
+    done = ended(blender, "exit_code", plates, tmp_path)
     assert done.returncode == 1, done.stderr
     assert "shows a slate in frames 1, 2" in done.stderr
     assert "hint:" in done.stderr
     assert is_slate(rendered(tmp_path, 2))
+
+
+def test_an_add_on_without_preferences_says_it_too(blender: Blender, plates: Path, tmp_path: Path) -> None:  # noqa: F811
+    at_the_ends(blender)
+    done = ended(blender, "without_preferences", plates, tmp_path)
+    assert "frame 1: no identity is chosen" in done.stderr
+    assert "frame 2: Faceplate failed; found RuntimeError: broken" in done.stderr
+    assert "shows a slate in frames 2" in done.stderr  # the first one went with its connection
+    assert done.returncode == 1
+    assert is_slate(rendered(tmp_path, 1))

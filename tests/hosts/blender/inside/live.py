@@ -273,6 +273,33 @@ def exit_code(plates: str, out: str) -> Any:
     sys.exit(0)
 
 
+def without_preferences(plates: str, out: str) -> Any:
+    """As `blender -b FILE --addons ...`, for which Blender keeps no preferences; in frame 2 nothing works at all."""
+    import faceplate_blender
+    from faceplate_blender import compositor_ui
+
+    scene = scene_with_compositor(128, 64, 2, out)
+    tree, output = comp(scene)
+    faceplate_blender.register()
+    assert bpy.context.preferences.addons.get("faceplate_blender") is None
+
+    def broken() -> Any:
+        raise RuntimeError("broken")
+
+    def meddle(scene: Any, *_: Any) -> None:
+        if scene.frame_current == 2:
+            compositor_ui.EFFECTS.close()
+            compositor_ui.EFFECTS._servers = broken
+
+    bpy.app.handlers.render_pre.insert(0, meddle)
+    node = insert(scene, tree, sequence(tree, scenes.files_in(plates)[0]), output)
+    node.node_tree.faceplate_live = True
+    go(scene)
+    bpy.app.handlers.render_pre.remove(meddle)
+    faceplate_blender.unregister()  # as Blender's program does with all add-ons before Python ends
+    sys.exit(0)
+
+
 def artist(plates: str, server: str, identity: str, out: str) -> Any:
     """As from the menus: add behind the selected plate, set, render live, process, render, remove, render."""
     scene = scene_with_compositor(128, 64, 3, out)
