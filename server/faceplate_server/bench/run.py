@@ -23,6 +23,7 @@ from faceplate_client.errors import ClientError
 from faceplate_client.slot_header import FrameType
 
 from .messages import round_trip
+from .ranges import apply_share
 from .statistics import Figures
 from .transfer import transfer
 from .work import Shot, share, under_load
@@ -94,6 +95,7 @@ def run_bench(bench: Workbench, folder: Path, device: str) -> Iterator[tuple[str
             yield title, transfer(client, place.folder, width, height, kind)
         shot = bench_shot(DemoPlateSpec(frames=48, overscan=0), folder, bench)
         yield "one frame 1920x1080 through shared memory, faces known", share(client, place.folder, shot)
+        yield "a further frame of apply 1920x1080, faces known", apply_share(client, bench, shot, folder)
         title = "an interactive frame 1920x1080 while a batch runs"
         with Client(lambda: find(place), "bench batch") as batch:
             yield title, under_load(client, batch, place.folder, shot, str(folder / "out" / "out.####.exr"))

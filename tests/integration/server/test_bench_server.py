@@ -11,7 +11,7 @@ import pytest
 from faceplate.cli.options import find_server_bench, open_workbench
 from faceplate.demo.plate import DemoPlateSpec
 from faceplate_client.slot_header import FrameType
-from faceplate_server.bench import messages, transfer, work
+from faceplate_server.bench import messages, ranges, transfer, work
 from faceplate_server.bench.run import bench_shot, run_bench
 from faceplate_server.bench.statistics import percentile
 from tests.integration.conftest import Cli
@@ -29,6 +29,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
         (work, "_RUNS", 3),
         (work, "_WARM", 1),
         (work, "_LOADED", 4),
+        (ranges, "_RUNS", 1),
     ):
         monkeypatch.setattr(module, name, value)
 
@@ -75,6 +76,11 @@ def test_share_and_load(server: Running, tmp_path: Path) -> None:
         assert told["frame, ms"] > told["pipeline, ms"] > 0
         assert told["the server's share, median ms"] > 0
         loaded = dict(work.under_load(client, batch, server.place.folder, shot, str(tmp_path / "out" / "o.####.exr")))
+        further = dict(ranges.apply_share(client, bench, shot, tmp_path))
+        cost, alone = further["on the server, ms of processor a frame"], further["without it, ms of processor a frame"]
+        assert cost > 0 < alone
+        assert further["the server's share, median ms"] == pytest.approx(cost - alone, abs=0.11)
+        assert not list(tmp_path.glob("range*"))
         assert loaded["frames under load"] == 4
         assert loaded["p95 / alone"] > 0
         assert loaded["a batch frame meanwhile, median ms"] is None or loaded["a batch frame meanwhile, median ms"] > 0
