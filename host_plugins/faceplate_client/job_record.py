@@ -63,7 +63,8 @@ class Recipe:
         settings: setting name to (timeline frame, value) keys; one key holds for all frames.
         layers: beside the beauty, names of the server's layers.
         engine: of the server.
-        input_space: colour space of the source, over the clip's own; None for that.
+        input_space: colour space of the source, over the clip's own; None for that. Of no meaning where the host
+            renders the clip.
         holdout: files of what must stay the plate, numbered as the source; None for nothing.
         handles: frames more at either end, as far as the source has them.
         missing: what a hole in the source means: "error", "skip" or "hold".

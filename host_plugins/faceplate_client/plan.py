@@ -134,6 +134,7 @@ def next_record(plan: Plan, old: JobRecord) -> JobRecord:
 
 
 def _input_space(plan: Plan) -> str | None:
-    if plan.recipe.input_space is not None:
-        return plan.recipe.input_space
-    return plan.project.working_space if plan.must_bake else plan.clip.colour_space
+    """Colour space of what the server reads: a bake is in the working space, whatever the source is in."""
+    if plan.must_bake:
+        return plan.project.working_space
+    return plan.clip.colour_space if plan.recipe.input_space is None else plan.recipe.input_space
