@@ -13,6 +13,7 @@
     │   │   └── ConsentError                 consent expired, revoked or out of scope
     │   ├── SidecarError                     unreadable or mismatching .faces.json
     │   ├── ManifestError                    unreadable job manifest
+    │   ├── NumbersError                     an engine gave NaN for a frame
     │   └── OutputError                      unwritable, equal to the input, disk full
     │       └── OutputBusyError              another run holds the output
     ├── ResourceError                    3   the machine cannot do it
