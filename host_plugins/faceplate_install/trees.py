@@ -67,8 +67,7 @@ def blender_tree(host: Host, _place: Path, _around: Surroundings) -> Tree:
 def nuke_tree(host: Host, _place: Path, around: Surroundings) -> Tree:
     """Nuke's plug-in folder, which knows the program that installed it, and the line that puts it on Nuke's path."""
     line = f'import nuke\n\nnuke.pluginAddPath("./{host.own}")'
-    program = program_of("faceplate.exe" if around.system == "win32" else "faceplate")
-    told = json.dumps({"program": str(program)}).encode()
+    told = json.dumps({"program": str(_program(around))}).encode()
     files = {**nuke_files(), INSTALLED: told}
     return Tree(host.own, _inside(host.own, files), lines={"init.py": line})
 
@@ -80,10 +79,9 @@ def resolve_tree(host: Host, _place: Path, _around: Surroundings) -> Tree:
 
 def server_tree(host: Host, place: Path, around: Surroundings) -> Tree:
     """The server as a service of this user, started by this environment's program, with a configuration to edit."""
-    program = program_of("faceplate.exe" if around.system == "win32" else "faceplate")
     own = own_folder(host, around)
     config = place / own / "server.toml"
-    both = {"program": str(program), "config": str(config)}
+    both = {"program": str(_program(around)), "config": str(config)}
     if around.system == "linux":
         said = {key: _for_systemd(value) for key, value in both.items()}
         said["config"] = said["config"].replace("$", "$$")  # only the program's own path has no variables
@@ -101,6 +99,10 @@ def own_folder(host: Host, around: Surroundings) -> str:
     """Our folder inside a place, which holds the record."""
     inside = host.name == "server" and around.system == "darwin"
     return f"Application Support/{host.own}" if inside else host.own
+
+
+def _program(around: Surroundings) -> Path:
+    return program_of("faceplate.exe" if around.system == "win32" else "faceplate")
 
 
 def program_of(name: str) -> Path:

@@ -75,12 +75,11 @@ class _Where:
     """Does each job on a server, or in this process; a server that is named has to be there from the first."""
 
     def __init__(self, server: str, device: str, here: _Here) -> None:
-        self._server, self._device, self._here = server, device, here
+        self._server, self._here = server, here
         self._remote = options.find_runner(server, device)
 
     def __call__(self, job: ApplyJob, emit: Emit, cancel: CancelToken) -> JobOutcome:
-        does = self._remote if self._remote is None else options.fitting(self._remote, job, self._server)
-        return (does or self._here)(job, emit, cancel)
+        return (options.fitting(self._remote, job, self._server) or self._here)(job, emit, cancel)
 
 
 class _Here:

@@ -17,6 +17,7 @@ from faceplate.jobs.spec import ApplyJob, Workbench
 from faceplate.plate import open_plate
 from faceplate_client import Client, wire
 
+from ..workers.memory import children_of
 from .statistics import Figures, median
 from .work import Shot
 
@@ -38,7 +39,8 @@ class RangeRuns:
 
     def __init__(self, client: Client, bench: Workbench, shot: Shot, folder: Path) -> None:
         self._client, self._bench, self._shot, self._folder = client, bench, shot, folder
-        self._processes = _with_children(client.status().pid)
+        server = client.status().pid
+        self._processes = [str(server), *children_of(server)]
         self._numbers = open_plate(shot.plate, bench.config).sequence.frames
         self._count = itertools.count()
 
@@ -90,13 +92,7 @@ def apply_share(client: Client, bench: Workbench, shot: Shot, folder: Path) -> F
     }
 
 
-def _with_children(pid: int) -> list[int]:
-    """A process and those that any of its threads has started."""
-    tasks = Path(f"/proc/{pid}/task").iterdir()
-    return [pid, *(int(child) for task in tasks for child in (task / "children").read_text("ascii").split())]
-
-
-def _seconds_of(processes: list[int]) -> float:
+def _seconds_of(processes: list[str]) -> float:
     """Processor time of processes so far."""
     ticks = 0
     for pid in processes:

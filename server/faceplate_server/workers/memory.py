@@ -16,7 +16,7 @@ def process_mb(*, children: bool = True) -> float:
     """
     own = _resident_mb("self")
     if own:
-        return own + (sum(map(_resident_mb, _children())) if children else 0.0)
+        return own + (sum(map(_resident_mb, children_of("self"))) if children else 0.0)
     try:
         import resource
     except ImportError:
@@ -24,10 +24,10 @@ def process_mb(*, children: bool = True) -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1 << 20)
 
 
-def _children() -> list[str]:
-    """Processes that any thread of this one has started."""
+def children_of(process: int | str) -> list[str]:
+    """Processes that any thread of a process has started; on Linux alone."""
     found: list[str] = []
-    for task in Path("/proc/self/task").iterdir():
+    for task in Path(f"/proc/{process}/task").iterdir():
         try:
             found += (task / "children").read_text("ascii").split()
         except OSError:
