@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from faceplate.jobs import apply as apply_job
+from faceplate.jobs.movie import MOVIE_FILE
 from faceplate.media.movies.movie import Movie
 from faceplate.media.read import read_image
 from tests.integration.conftest import Cli
@@ -120,3 +124,26 @@ def test_frames_first_then_the_movie(cli: Cli, identity: Path, tmp_path: Path) -
     ran = cli(*parts, "--json")
     assert ran.event("done")["counts"] == {"kept": 4}
     assert (tmp_path / "a" / "o.mov").read_bytes() == (tmp_path / "b" / "o.mov").read_bytes()
+
+
+def test_a_movie_does_not_wait_for_a_frame_that_it_does_not_show(
+    cli: Cli, identity: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plate = face_clip(tmp_path / "x.mkv", FFV1, count=2)
+    note, early = tmp_path / "o.faceplate" / MOVIE_FILE, []
+    write_patch = apply_job.write_patch
+
+    def late(path: Path, *others: Any) -> None:
+        if path.stem == "0000002":  # at half the rate nobody sees it: the movie is whole before it is made
+            end = time.monotonic() + 20
+            while not note.exists() and time.monotonic() < end:
+                time.sleep(0.02)
+            early.append(note.exists())
+        write_patch(path, *others)
+
+    monkeypatch.setattr(apply_job, "write_patch", late)
+    words = ("apply", plate, "--identity", identity, "-o", tmp_path / "o.mkv", "--fps", "12", "--json")
+    ran = cli(*words)
+    assert (ran.code, ran.event("done")["counts"], early) == (0, {"done": 2}, [True])
+    assert len(Movie(tmp_path / "o.mkv")) == 1
+    assert cli(*words).event("done")["counts"] == {"kept": 2}

@@ -222,7 +222,8 @@ def _texts(attributes: Mapping[str, Any]) -> dict[str, str]:
 def _key(plan: MoviePlan, plate: Plate, patches: Mapping[int, Path], hashes: HashCache) -> str:
     """Digest of all that decides the movie's bytes."""
     made, times = plan.made, plan.times
-    made_of = {number: hashes.get(path) for number, path in patches.items()}
+    # only those that are shown: the others may not be made yet
+    made_of = {one.number: hashes.get(patches[one.number]) for one in times.shown if one.number in patches}
     frames = [[source.number, source.source, made_of.get(source.number)] for source in times.shown]
     inputs = sorted({hashes.get(source.path) for source in times.shown if source.path is not None})
     return digest(
